@@ -1,0 +1,13 @@
+//! What is measured of one request, and the formula of each metric: each is computed here and nowhere else.
+//!
+//! Definitions are those of the measurement spec in `ARCHITECTURE.md`. Durations are nanoseconds inside,
+//! milliseconds only where they are shown.
+
+pub mod metric;
+pub mod outcome;
+pub mod record;
+pub mod tally;
+
+pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
+pub use record::{Flags, Phase, Record, TokenSource};
+pub use tally::Tally;

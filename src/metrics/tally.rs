@@ -1,0 +1,4 @@
+//! Under construction.
+/// Under construction.
+#[derive(Clone, Debug)]
+pub struct Tally;

@@ -1,0 +1,365 @@
+//! The plan: the whole truth of a run, and the plan block of its run file.
+//!
+//! A plan says what is sent, where, when and until when. It is inert data, written by the command line or read from
+//! a TOML file, and the same plan with the same seed gives the same requests at the same planned times for any
+//! number of shards. Secrets are not part of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::Dialect;
+
+/// Everything needed to repeat a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Whom to ask.
+    pub target: Target,
+    /// The load settings, run one after another.
+    pub levels: Vec<Level>,
+    /// What to ask.
+    pub workload: Workload,
+    /// Limits that a good request keeps.
+    #[serde(default)]
+    pub slo: Slo,
+    /// When a request counts as lost.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How the client itself runs.
+    #[serde(default)]
+    pub client: Client,
+    /// What is kept beside the summary.
+    #[serde(default)]
+    pub keep: Keep,
+}
+
+/// Endpoints and how to speak to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Where requests go, in the order given.
+    pub endpoints: Vec<Endpoint>,
+    /// Models asked for; requests take them in turn.
+    pub models: Vec<String>,
+    /// Dialect of requests and answers.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// Path of the request; the dialect's own (`/v1/chat/completions`) if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether answers are streamed.
+    #[serde(default = "yes")]
+    pub stream: bool,
+    /// Further request headers that are not secret, in order.
+    #[serde(default)]
+    pub headers: Vec<Header>,
+    /// TLS settings, used by `https` endpoints.
+    #[serde(default)]
+    pub tls: Tls,
+}
+
+/// One base URL without `/v1` and without userinfo: `http://host:port[/prefix]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// The base URL.
+    pub url: String,
+}
+
+/// One request header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Field name.
+    pub name: String,
+    /// Field value.
+    pub value: String,
+}
+
+/// TLS settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// PEM file with the roots to trust instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cacert: Option<String>,
+}
+
+/// One load setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// How requests arrive.
+    pub load: Load,
+    /// When the level ends.
+    pub stop: Stop,
+    /// Warm-up requests before it, sent at the level's own concurrency; they count nowhere.
+    #[serde(default)]
+    pub warmups: u32,
+}
+
+/// How requests arrive.
+///
+/// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`]). Otherwise an open loop,
+/// with `cap` as the largest number in flight if given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// The arrival process.
+    pub arrivals: Arrivals,
+    /// Most requests in flight at once in an open loop; arrivals beyond it wait (`cap_wait`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u32>,
+    /// Users of a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<u32>,
+    /// Pause of a user between an answer and the next request, s.
+    #[serde(default)]
+    pub think_s: f64,
+}
+
+/// The arrival process. Rates are requests per second over all shards.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// No schedule: each user sends when it is ready.
+    Closed,
+    /// All at once.
+    Burst,
+    /// Equal gaps.
+    Constant {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// Exponential gaps.
+    Poisson {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// Gamma gaps of shape `burstiness` (1: Poisson; below: bursty; above: regular).
+    Gamma {
+        /// Requests per second.
+        rate: f64,
+        /// Shape of the gaps.
+        burstiness: f64,
+    },
+}
+
+/// When a level ends: after `units` sessions or `duration_s`, whichever is given; both: whichever comes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// Number of sessions (requests, while a session has one turn).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
+    /// Planned length, s: no send is planned later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// How long requests still open at the end are followed, s.
+    #[serde(default = "grace")]
+    pub grace_s: f64,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Words of a synthetic prompt; each is one token in most tokenizers.
+    pub input_words: u32,
+    /// `max_tokens` of each request.
+    pub output_tokens: u32,
+    /// Choices per request (`n`).
+    #[serde(default = "one")]
+    pub choices: u32,
+    /// Optional request fields, all of which a probe may have found unsupported.
+    #[serde(default)]
+    pub options: RequestOptions,
+    /// Sampling parameters, sent as they are.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// Further body fields; they win over all others.
+    #[serde(default)]
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Optional request fields. A field that the server refused is switched off and named in `dropped`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestOptions {
+    /// `ignore_eos: true`.
+    #[serde(default)]
+    pub ignore_eos: bool,
+    /// `min_tokens` equal to `max_tokens`.
+    #[serde(default)]
+    pub min_tokens: bool,
+    /// `stream_options.include_usage: true`.
+    #[serde(default)]
+    pub include_usage: bool,
+    /// `stream_options.continuous_usage_stats: true`.
+    #[serde(default)]
+    pub continuous_usage: bool,
+    /// Fields switched off because the server refused them.
+    #[serde(default)]
+    pub dropped: Vec<String>,
+}
+
+/// Sampling parameters; absent ones are not sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// `temperature`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// `top_p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// `top_k`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<i64>,
+    /// `min_p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_p: Option<f64>,
+    /// `frequency_penalty`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// `presence_penalty`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// `repetition_penalty`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition_penalty: Option<f64>,
+}
+
+/// Limits that a good request keeps, ms; `<=` passes, an undefined TPOT passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slo {
+    /// TTFT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft_ms: Option<f64>,
+    /// Time to the first answer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttfa_ms: Option<f64>,
+    /// TPOT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpot_ms: Option<f64>,
+    /// Largest gap of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub itl_max_ms: Option<f64>,
+    /// E2E.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub e2e_ms: Option<f64>,
+}
+
+/// When a request counts as lost, s. 0 means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Until the connection (with TLS) stands.
+    pub connect_s: f64,
+    /// From the start until the first content event.
+    pub first_s: f64,
+    /// Silence after a content event.
+    pub gap_s: f64,
+    /// The whole request.
+    pub total_s: f64,
+}
+
+/// How the client runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Client {
+    /// Number of shards; absent: one per usable core, one core left to the coordinator when there are more than two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Cores to pin shards to, in order; absent: the usable ones. Empty: no pinning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Vec<u32>>,
+    /// Which kernel interface the runtime waits on.
+    pub driver: Driver,
+    /// Gap between the first sends of a shard's users in a closed loop, us.
+    pub start_spread_us: f64,
+}
+
+/// Kernel interface of the runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// io_uring where allowed, else epoll.
+    #[default]
+    Auto,
+    /// epoll.
+    Epoll,
+    /// io_uring; an error where the kernel refuses it.
+    IoUring,
+}
+
+/// What is kept beside the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keep {
+    /// One binary record per request; without them no later SLO, no exact percentiles, no merge by records.
+    pub records: bool,
+    /// The time of every content event.
+    pub chunks: bool,
+}
+
+impl Load {
+    /// A closed loop of `users`.
+    #[must_use]
+    pub fn closed(users: u32) -> Load {
+        Load { arrivals: Arrivals::Closed, cap: None, users: Some(users), think_s: 0.0 }
+    }
+
+    /// Whether latencies of this load are judged from the planned send: open loops are, closed loops and bursts
+    /// capped as closed loops are not.
+    #[must_use]
+    pub fn judged_from_plan(&self) -> bool {
+        self.users.is_none()
+    }
+
+    /// The asked rate, requests per second; `None` where there is none.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        match self.arrivals {
+            Arrivals::Closed | Arrivals::Burst => None,
+            Arrivals::Constant { rate } | Arrivals::Poisson { rate } | Arrivals::Gamma { rate, .. } => {
+                Some(rate)
+            }
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { connect_s: 10.0, first_s: 600.0, gap_s: 120.0, total_s: 3600.0 }
+    }
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        Client { workers: None, affinity: None, driver: Driver::Auto, start_spread_us: 50.0 }
+    }
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { records: true, chunks: false }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn grace() -> f64 {
+    30.0
+}

@@ -1,0 +1,83 @@
+//! Seeded random streams: one per purpose and index, so that any item can be drawn without drawing those before it.
+//!
+//! The same `(seed, purpose, index)` gives the same numbers on every host, for any number of shards.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
+/// What a stream of random numbers is for. Streams of different purposes are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u64)]
+pub enum Purpose {
+    /// The gaps between planned sends.
+    Arrivals = 1,
+    /// Input and output lengths of a request.
+    Lengths = 2,
+    /// The words of a measured prompt.
+    Prompt = 3,
+    /// The words of a warm-up prompt, disjoint from the measured ones.
+    WarmupPrompt = 4,
+    /// Jitter of the mock server.
+    MockJitter = 5,
+    /// Picks among endpoints or models.
+    Choice = 6,
+}
+
+/// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.
+pub type Stream = Xoshiro256PlusPlus;
+
+/// The stream for `(seed, purpose, index)`.
+#[must_use]
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
+    // Three rounds of the SplitMix64 finaliser, one per input: it is a bijection of each input, so that no two
+    // indices of one purpose ever share a state.
+    let mixed = mix(mix(mix(seed) ^ purpose as u64) ^ index);
+    Stream::seed_from_u64(mixed)
+}
+
+/// A number in `[0, 1)` with 53 random bits.
+#[must_use]
+pub fn unit(stream: &mut Stream) -> f64 {
+    (stream.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// A number in `0..n`, without modulo bias worth measuring (Lemire's multiplication; n below 2^32).
+///
+/// Returns 0 for `n == 0`.
+#[must_use]
+pub fn below(stream: &mut Stream, n: u32) -> u32 {
+    ((u64::from(stream.next_u32()) * u64::from(n)) >> 32) as u32
+}
+
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_repeat_and_differ_by_each_input() {
+        let first = |seed, purpose, index| stream(seed, purpose, index).next_u64();
+        let base = first(7, Purpose::Prompt, 3);
+        assert_eq!(base, first(7, Purpose::Prompt, 3));
+        assert_ne!(base, first(8, Purpose::Prompt, 3));
+        assert_ne!(base, first(7, Purpose::Lengths, 3));
+        assert_ne!(base, first(7, Purpose::Prompt, 4));
+    }
+
+    #[test]
+    fn unit_and_below_stay_in_range() {
+        let mut s = stream(1, Purpose::Arrivals, 0);
+        for _ in 0..10_000 {
+            let u = unit(&mut s);
+            assert!((0.0..1.0).contains(&u));
+            assert!(below(&mut s, 7) < 7);
+        }
+        assert_eq!(below(&mut s, 0), 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! What an engine hands up: the result of a level, and the events on the way.
+
+use crate::metrics::{Outcome, Tally};
+use crate::plan::Level;
+use crate::time::Stamp;
+
+/// The measurement window `[start, end)` of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First stamp inside.
+    pub start: Stamp,
+    /// First stamp after it.
+    pub end: Stamp,
+    /// The window is the whole level and every request belongs to the population (levels bounded by a number of
+    /// requests, shorter than 60 s, or sent as a burst).
+    pub whole_level: bool,
+}
+
+/// The marks of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First planned send.
+    pub t0: Stamp,
+    /// Last planned send, or the set end.
+    pub t1: Stamp,
+    /// End of the drain.
+    pub t2: Stamp,
+}
+
+/// What one shard says of itself after a level.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShardCheck {
+    /// Core that it is pinned to.
+    pub core: Option<u32>,
+    /// CPU time of its thread during the level, ns.
+    pub cpu_ns: u64,
+    /// Length of the level on this shard, ns.
+    pub wall_ns: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Reads that returned bytes.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Content events.
+    pub events: u64,
+    /// Content events that shared a read with an earlier one.
+    pub coalesced: u64,
+    /// Connections opened.
+    pub connects: u64,
+    /// Requests resent on a fresh connection.
+    pub resent: u64,
+}
+
+/// One failure of a class, as an example for the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the server or the system said; empty if nothing.
+    pub message: String,
+}
+
+/// Everything measured in one level.
+#[derive(Clone, Debug)]
+pub struct LevelResult {
+    /// Place of the level in the plan, from 0.
+    pub ordinal: usize,
+    /// The load setting.
+    pub level: Level,
+    /// Its marks.
+    pub span: Span,
+    /// Its window.
+    pub window: Window,
+    /// Histograms and counts of all shards, measured requests only.
+    pub tally: Tally,
+    /// Where its records start in the record file, and how many there are (warm-up included).
+    pub records: Option<RecordRange>,
+    /// Self-check of each shard.
+    pub shards: Vec<ShardCheck>,
+    /// At most one failure per outcome.
+    pub examples: Vec<Example>,
+    /// Ended early by the user.
+    pub interrupted: bool,
+}
+
+/// A range of records in a record file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRange {
+    /// Number of records before it.
+    pub first: u64,
+    /// Number of records in it.
+    pub count: u64,
+}
+
+/// Progress of a level, for a live display.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tick {
+    /// Time since the level's first planned send, s.
+    pub elapsed_s: f64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Requests ended well.
+    pub ok: u64,
+    /// Requests failed.
+    pub failed: u64,
+    /// Content events so far.
+    pub events: u64,
+}
+
+/// What happens during a run: the only live path from an engine to a view.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A warm-up begins with this many requests.
+    WarmupStarted {
+        /// Place of its level.
+        ordinal: usize,
+        /// Number of requests.
+        requests: u32,
+    },
+    /// A level begins.
+    LevelStarted {
+        /// Place of the level.
+        ordinal: usize,
+        /// Number of levels.
+        levels: usize,
+        /// The load setting.
+        level: &'a Level,
+    },
+    /// Four times a second.
+    Tick(Tick),
+    /// A level has ended.
+    LevelFinished(&'a LevelResult),
+    /// Something the user should know now, one line.
+    Note(&'a str),
+}

@@ -1,0 +1,3 @@
+//! Statistics of latency.
+pub mod histogram;
+pub use histogram::Histogram;

@@ -1,0 +1,103 @@
+//! `Stamp`: a point on the run's own time line.
+//!
+//! Pure code receives stamps as arguments and never asks for the time; only `sys::clock` makes real ones.
+//! There is no clock trait: a test or a simulation writes the stamps that it means.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds since the run's epoch, on one monotonic clock.
+///
+/// Range: 0 to `u64::MAX` ns (584 years). Stamps of different shards of one process compare; stamps of different
+/// hosts do not. Arithmetic saturates: an earlier stamp minus a later one is [`Duration::ZERO`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// The epoch of the run.
+    pub const ZERO: Stamp = Stamp(0);
+    /// Later than every real stamp: "never".
+    pub const MAX: Stamp = Stamp(u64::MAX);
+
+    /// The stamp `ns` nanoseconds after the epoch.
+    #[must_use]
+    pub const fn from_nanos(ns: u64) -> Stamp {
+        Stamp(ns)
+    }
+
+    /// The stamp `ms` milliseconds after the epoch.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Stamp {
+        Stamp(ms.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the epoch, rounded to the nearest `f64`.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// Nanoseconds from `earlier` to `self`; 0 if `earlier` is later.
+    #[must_use]
+    pub const fn nanos_since(self, earlier: Stamp) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Sub for Stamp {
+    type Output = Duration;
+
+    fn sub(self, earlier: Stamp) -> Duration {
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+}
+
+impl Add<Duration> for Stamp {
+    type Output = Stamp;
+
+    fn add(self, span: Duration) -> Stamp {
+        Stamp(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Stamp {
+    type Output = Stamp;
+
+    fn sub(self, span: Duration) -> Stamp {
+        Stamp(self.0.saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6} s", self.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_saturates_at_zero() {
+        assert_eq!(Stamp::from_millis(3) - Stamp::from_millis(5), Duration::ZERO);
+        assert_eq!(Stamp::from_millis(5) - Stamp::from_millis(3), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn sums_saturate_at_the_ends() {
+        assert_eq!(Stamp::MAX + Duration::from_secs(1), Stamp::MAX);
+        assert_eq!(Stamp::ZERO - Duration::from_secs(1), Stamp::ZERO);
+        assert_eq!(Stamp::ZERO + Duration::MAX, Stamp::MAX);
+    }
+}
