@@ -1,1 +1,148 @@
-//! Under construction.
+//! Waiting: until descriptors are ready, and until a stamp, more finely than the runtime's timer.
+//!
+//! A [`Pace`] is what one thread of a shard or of the mock server waits on. All its descriptors lie in one
+//! level-triggered epoll; the runtime waits for that epoll alone, so a read costs what it costs under plain epoll,
+//! on both of the runtime's drivers. Time is a timerfd in the same epoll, armed [`LEAD`] early; the rest is spun
+//! away by polling, so that bytes go on being received while a send is due. Nothing spins when nothing is due.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use monoio::net::TcpStream;
+
+use crate::sys::clock::RunClock;
+use crate::sys::epoll::{Epoll, Interest, Ready};
+use crate::sys::timerfd::TimerFd;
+use crate::sys::waker::Waker;
+use crate::time::Stamp;
+
+/// How early the timer is armed. A wake from idle takes 30 to 50 us, 100 us at p99; the rest of the lead is spun.
+pub const LEAD: Duration = Duration::from_micros(100);
+
+/// How to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Sleep until something is ready or nearly due.
+    #[default]
+    Sleep,
+    /// Poll all the time: the core is busy, wake-ups cost nothing.
+    Busy,
+}
+
+/// The waiting of one thread.
+#[derive(Debug)]
+pub struct Pace {
+    epoll: Epoll,
+    /// The epoll descriptor as the runtime sees it. No socket call is ever made on it.
+    gate: TcpStream,
+    timer: TimerFd,
+    waker: Arc<Waker>,
+    clock: RunClock,
+    mode: Mode,
+    /// When the timer will expire; `Stamp::MAX` when it is not armed.
+    armed: Stamp,
+}
+
+/// Tokens from here on are the pace's own.
+const OWN_TOKENS: u64 = u64::MAX - 1;
+const TIMER: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX - 1;
+const BATCH: usize = 256;
+
+impl Pace {
+    /// A pace for the calling thread, which must be inside a runtime.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn new(clock: RunClock, mode: Mode) -> io::Result<Pace> {
+        let epoll = Epoll::new(BATCH)?;
+        let gate = TcpStream::from_std(std::net::TcpStream::from(epoll.duplicate()?))?;
+        let timer = TimerFd::new()?;
+        let waker = Arc::new(Waker::new()?);
+        epoll.add(&timer, TIMER, Interest::Read)?;
+        epoll.add(&*waker, WAKER, Interest::Read)?;
+        Ok(Pace { epoll, gate, timer, waker, clock, mode, armed: Stamp::MAX })
+    }
+
+    /// The run's clock.
+    #[must_use]
+    pub fn clock(&self) -> &RunClock {
+        &self.clock
+    }
+
+    /// By which another thread ends a wait of this one.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Starts watching `source` under `token` (below `u64::MAX - 1`).
+    ///
+    /// # Errors
+    /// As [`Epoll::add`].
+    pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        debug_assert!(token < OWN_TOKENS);
+        self.epoll.add(source, token, interest)
+    }
+
+    /// Changes what is watched.
+    ///
+    /// # Errors
+    /// As [`Epoll::modify`].
+    pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        self.epoll.modify(source, token, interest)
+    }
+
+    /// Fetches what is ready, without waiting; the events are then read by [`Pace::ready`].
+    ///
+    /// # Errors
+    /// As [`Epoll::poll`].
+    #[inline]
+    pub fn poll(&mut self) -> io::Result<usize> {
+        self.epoll.poll()
+    }
+
+    /// Event number `place` of the last [`Pace::poll`]; `None` for the pace's own timer and waker.
+    #[inline]
+    pub fn ready(&mut self, place: usize) -> Option<Ready> {
+        let ready = self.epoll.ready(place)?;
+        match ready.token {
+            TIMER => {
+                self.timer.take();
+                self.armed = Stamp::MAX;
+                None
+            }
+            WAKER => {
+                self.waker.take();
+                None
+            }
+            _ => Some(ready),
+        }
+    }
+
+    /// Sleeps until a descriptor is ready, the waker is used, or `until` is less than [`LEAD`] away. Returns at once
+    /// if it is so already: the caller goes on polling and so spins the rest of the lead away.
+    ///
+    /// # Errors
+    /// The timer could not be armed, or the runtime could not wait.
+    pub async fn idle(&mut self, until: Stamp) -> io::Result<()> {
+        if self.mode == Mode::Busy {
+            return Ok(());
+        }
+        if until != Stamp::MAX {
+            let wake = until - LEAD;
+            let now = self.clock.now();
+            if wake <= now {
+                return Ok(());
+            }
+            // A timer that expires earlier than needed is left alone: it costs one wake, arming costs a call.
+            if wake < self.armed {
+                self.timer.arm(wake - now)?;
+                self.armed = wake;
+            }
+        }
+        self.gate.readable(false).await
+    }
+}

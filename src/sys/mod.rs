@@ -1,1 +1,13 @@
-//! Under construction.
+//! The operating system: clocks, readiness, sockets, cores, limits, signals, and every line of unsafe code.
+//!
+//! One purpose per file, a safe function on the outside. Nothing here knows requests, plans or files.
+
+pub mod affinity;
+pub mod clock;
+pub mod cpu;
+pub mod epoll;
+pub mod limits;
+pub mod signals;
+pub mod socket;
+pub mod timerfd;
+pub mod waker;

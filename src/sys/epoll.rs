@@ -1,0 +1,111 @@
+//! An epoll descriptor and the events that it gives.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::Timespec;
+use rustix::event::epoll;
+use rustix::event::epoll::{CreateFlags, EventData, EventFlags};
+
+/// What to wait for on a descriptor. The end of the peer's data always wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Bytes to read.
+    Read,
+    /// Room to write, and bytes to read.
+    ReadWrite,
+}
+
+/// One ready descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The token under which the descriptor was added.
+    pub token: u64,
+    /// Bytes, the end of the data, or an error can be read.
+    pub readable: bool,
+    /// Bytes can be written (or an error has to be fetched).
+    pub writable: bool,
+}
+
+/// A level-triggered epoll instance.
+pub struct Epoll {
+    fd: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Epoll {
+    /// A new instance that gives at most `batch` events at once.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn new(batch: usize) -> io::Result<Epoll> {
+        let fd = epoll::create(CreateFlags::CLOEXEC)?;
+        Ok(Epoll { fd, events: Vec::with_capacity(batch) })
+    }
+
+    /// A second descriptor of the same instance, to be waited on by the runtime.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
+    }
+
+    /// Starts watching `source`.
+    ///
+    /// # Errors
+    /// The descriptor cannot be watched, or the system's limit on watches is reached.
+    pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.fd, source, EventData::new_u64(token), flags(interest))?)
+    }
+
+    /// Changes what is watched.
+    ///
+    /// # Errors
+    /// `source` is not being watched.
+    pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.fd, source, EventData::new_u64(token), flags(interest))?)
+    }
+
+    /// Fetches what is ready now, without waiting, and gives the number of events.
+    ///
+    /// # Errors
+    /// None in practice: an interrupted call is answered with 0.
+    pub fn poll(&mut self) -> io::Result<usize> {
+        self.events.clear();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match epoll::wait(&self.fd, rustix::buffer::spare_capacity(&mut self.events), Some(&now)) {
+            Ok(_) => Ok(self.events.len()),
+            Err(rustix::io::Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Event number `place` of the last [`Epoll::poll`].
+    #[must_use]
+    pub fn ready(&self, place: usize) -> Option<Ready> {
+        let event = self.events.get(place)?;
+        let flags = event.flags;
+        let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        Some(Ready {
+            token: event.data.u64(),
+            readable: broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+            writable: broken || flags.contains(EventFlags::OUT),
+        })
+    }
+}
+
+impl fmt::Debug for Epoll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Epoll").field("fd", &self.fd).field("ready", &self.events.len()).finish()
+    }
+}
+
+fn flags(interest: Interest) -> EventFlags {
+    let read = EventFlags::IN | EventFlags::RDHUP;
+    match interest {
+        Interest::Read => read,
+        Interest::ReadWrite => read | EventFlags::OUT,
+    }
+}

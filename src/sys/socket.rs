@@ -1,0 +1,109 @@
+//! TCP sockets that never block: connect, send, receive.
+//!
+//! The runtime's own reads give no control messages and own a buffer per connection; these calls fill one buffer
+//! per shard and leave room for the kernel's receive stamps.
+
+use core::net::SocketAddr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+/// A non-blocking TCP socket; closed on drop.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+}
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// This many bytes.
+    Bytes(usize),
+    /// The peer has ended its side.
+    End,
+    /// Nothing there yet.
+    Nothing,
+}
+
+impl Socket {
+    /// Starts connecting to `peer`, with Nagle's algorithm off: it would delay the last packet of a handshake.
+    ///
+    /// # Errors
+    /// No descriptor or port left, or the address cannot be reached; a refusal may also come later, from
+    /// [`Socket::connected`].
+    pub fn connect(peer: SocketAddr) -> io::Result<Socket> {
+        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        match rustix::net::connect(&fd, &peer) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes over a socket that somebody else accepted, and makes it non-blocking with Nagle's algorithm off.
+    ///
+    /// # Errors
+    /// The descriptor is not a TCP socket.
+    pub fn adopt(fd: OwnedFd) -> io::Result<Socket> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        Ok(Socket { fd })
+    }
+
+    /// The result of connecting, once the socket is writable.
+    ///
+    /// # Errors
+    /// Why the connection did not come about.
+    pub fn connected(&self) -> io::Result<()> {
+        match sockopt::socket_error(&self.fd)? {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hands bytes to the kernel; 0 if it takes none now.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        match rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) => Ok(sent),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is there into `buffer`.
+    ///
+    /// # Errors
+    /// The connection is broken (reset by the peer, timed out by the kernel).
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        self.receive_with(buffer, RecvFlags::DONTWAIT)
+    }
+
+    /// Whether an idle connection still stands: no end, no error, and no bytes that nobody asked for.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let mut byte = [0];
+        matches!(self.receive_with(&mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok(Received::Nothing))
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Received> {
+        match rustix::net::recv(&self.fd, buffer, flags) {
+            Ok((0, _)) => Ok(Received::End),
+            Ok((count, _)) => Ok(Received::Bytes(count)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Received::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
