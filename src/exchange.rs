@@ -1,1 +1,526 @@
-//! Under construction.
+//! The life of one request, from the planned send to its record: bytes and stamps in, a [`Record`] out.
+//!
+//! An [`Exchange`] owns no socket and reads no clock. It is driven in the same way by a script of (stamp, bytes), by
+//! the simulation and by a connection. Law: cutting the bytes into other reads at equal stamps gives an equal
+//! record.
+//!
+//! The framing is read to its end even after the answer is over (after `[DONE]`, or after a failure inside the
+//! answer), because only then can the connection serve another request.
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use crate::api::{self, Channel, Dialect};
+use crate::metrics::tally::Gaps;
+use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
+use crate::time::Stamp;
+use crate::wire::http::{self, ContentType, Part};
+use crate::wire::json::Json;
+use crate::wire::{lines, sse};
+
+use answer::Answer;
+pub use answer::Usages;
+
+/// One read from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Right after the read returned.
+    pub read: Stamp,
+    /// The kernel's receive stamp of the last byte of the read, where the machine gives one.
+    pub kernel: Option<Stamp>,
+    /// Number of the read on its connection: content events of one read are coalesced.
+    pub read_no: u64,
+}
+
+/// What was asked, as far as the reading of the answer depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Dialect of the answer.
+    pub dialect: Dialect,
+    /// Asked as a stream.
+    pub stream: bool,
+    /// Answers expected: choices per prompt times prompts, at least 1.
+    pub answers: u32,
+    /// Prompts in the request, at least 1.
+    pub prompts: u32,
+    /// Output tokens asked for, 0 if open.
+    pub max_tokens: u32,
+}
+
+impl Default for Ask {
+    fn default() -> Ask {
+        Ask { dialect: Dialect::OpenaiChat, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
+    }
+}
+
+/// Receives what the record does not keep. All methods do nothing unless overridden.
+pub trait Sink {
+    /// Whether [`Sink::piece`] wants the text of the answer; decoding it costs time.
+    const WANTS_TEXT: bool;
+
+    /// An interim (1xx) response.
+    fn interim(&mut self, _status: u16) {}
+    /// A piece of text, in order of arrival. Empty where the text was not wanted.
+    fn piece(&mut self, _choice: u32, _channel: Channel, _text: &str) {}
+    /// A content event; its pieces came before it.
+    fn content_event(&mut self, _event: &ContentEvent) {}
+}
+
+/// A content event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentEvent {
+    /// The read that completed it.
+    pub at: Arrival,
+    /// Its place among the dispatched events, from 0.
+    pub index: u64,
+    /// Its tokens, 1 where unknown.
+    pub tokens: u32,
+}
+
+/// A sink for those who want only the record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {
+    const WANTS_TEXT: bool = false;
+}
+
+/// Whether an exchange waits for more bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// More bytes, an end or a timeout must come.
+    Pending,
+    /// The outcome is final and nothing more is read.
+    Over,
+}
+
+/// Why a connection ended before its response did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// The peer closed in good order.
+    Closed,
+    /// The peer broke the connection.
+    Reset,
+    /// The framing became unreadable.
+    Broken,
+    /// Our own limit passed.
+    Timeout(TimeoutPhase),
+}
+
+/// One request and its response.
+#[derive(Debug)]
+pub struct Exchange {
+    http: http::Response,
+    body: Body,
+    /// Collected text of a body that is not read as a stream; of failures its beginning.
+    whole: Vec<u8>,
+    sse: sse::Decoder,
+    lines: lines::Decoder,
+    answer: Answer,
+    over: bool,
+    /// Bytes that belong to no response followed ours.
+    leftover: bool,
+}
+
+/// How the body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    /// Not known yet.
+    Unknown,
+    /// Event stream.
+    Events,
+    /// One JSON object per line.
+    Lines,
+    /// Collected, then read as one answer.
+    Whole,
+    /// The status says failure, or the encoding is not ours: the beginning is kept for the message.
+    Failure,
+    /// A stream was asked for and something else came: the beginning decides whether it is an error object.
+    NotAStream,
+}
+
+/// Most bytes kept of a body that only serves as a message.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of an answer that is read whole.
+const WHOLE_BYTES_MAX: usize = 256 << 20;
+
+impl Exchange {
+    /// An exchange without a request yet; see [`Exchange::begin`].
+    #[must_use]
+    pub fn new() -> Exchange {
+        Exchange {
+            http: http::Response::new(http::Limits::default()),
+            body: Body::Unknown,
+            whole: Vec::new(),
+            sse: sse::Decoder::new(sse::Limits::default()),
+            lines: lines::Decoder::new(lines::Limits::default()),
+            answer: Answer::new(),
+            over: false,
+            leftover: false,
+        }
+    }
+
+    /// Takes up a request whose plan stands in `record`; the memory of the one before is used again.
+    pub fn begin(&mut self, ask: Ask, record: Record) {
+        self.restart();
+        self.answer.begin(ask, record);
+    }
+
+    /// Forgets every byte of a response, because the request is sent again on a fresh connection. The clock is not
+    /// restarted and the record says so.
+    pub fn resend(&mut self) {
+        self.restart();
+        let record = &mut self.answer.record;
+        record.flags.insert(Flags::RESENT);
+        record.conn = None;
+        record.sent = None;
+        record.byte = None;
+    }
+
+    fn restart(&mut self) {
+        self.http.reset();
+        self.sse.reset();
+        self.lines.reset();
+        self.whole.clear();
+        self.whole.shrink_to(MESSAGE_BYTES_MAX);
+        self.body = Body::Unknown;
+        self.over = false;
+        self.leftover = false;
+    }
+
+    /// Taken in hand, before looking for a connection.
+    pub fn on_start(&mut self, now: Stamp) {
+        self.answer.record.start = now;
+    }
+
+    /// The connection is ready; `fresh` if it was opened for this request.
+    pub fn on_connected(&mut self, now: Stamp, fresh: bool) {
+        self.answer.record.conn = Some(now);
+        if fresh {
+            self.answer.record.flags.insert(Flags::FRESH_CONNECTION);
+        }
+    }
+
+    /// The last request byte was handed to the kernel.
+    pub fn on_sent(&mut self, now: Stamp) {
+        self.answer.record.sent = Some(now);
+    }
+
+    /// Bytes were read.
+    pub fn on_bytes<S: Sink>(&mut self, at: &Arrival, bytes: &[u8], json: &mut Json, sink: &mut S) -> Progress {
+        if self.answer.record.byte.is_none() && !bytes.is_empty() {
+            self.answer.record.byte = Some(at.read);
+        }
+        let mut rest = bytes;
+        while !self.over {
+            match self.http.next(rest) {
+                Ok(http::Step { used, part }) => {
+                    rest = &rest[used..];
+                    match part {
+                        None => return Progress::Pending,
+                        Some(Part::Interim(status)) => self.on_interim(status, at, rest.is_empty(), sink),
+                        Some(Part::Head) => self.on_head(at),
+                        Some(Part::Body(body)) => self.on_body(at, body, json, sink),
+                        Some(Part::End) => self.on_end(at, json, sink),
+                    }
+                }
+                Err(_) => self.cut(Cut::Broken, at.read),
+            }
+        }
+        // A stray line end after a complete message is tolerated, as in RFC 9112, section 2.2.
+        self.leftover |= !matches!(rest, b"" | b"\n" | b"\r\n");
+        Progress::Over
+    }
+
+    /// The peer closed the connection in good order.
+    pub fn on_eof<S: Sink>(&mut self, now: Stamp, json: &mut Json, sink: &mut S) -> Progress {
+        if !self.over {
+            match self.http.on_eof() {
+                Ok(_) => {
+                    let at = Arrival { read: now, kernel: None, read_no: u64::MAX };
+                    self.on_end(&at, json, sink);
+                }
+                Err(_) => self.cut(Cut::Closed, now),
+            }
+        }
+        self.leftover = true;
+        Progress::Over
+    }
+
+    /// The peer broke the connection, or sending failed.
+    pub fn on_reset(&mut self, now: Stamp) -> Progress {
+        if !self.over {
+            self.cut(Cut::Reset, now);
+        }
+        self.leftover = true;
+        Progress::Over
+    }
+
+    /// A limit of ours passed.
+    pub fn on_timeout(&mut self, now: Stamp, phase: TimeoutPhase) -> Progress {
+        if !self.over {
+            self.cut(Cut::Timeout(phase), now);
+        }
+        self.leftover = true;
+        Progress::Over
+    }
+
+    /// There will be no connection.
+    pub fn on_no_connection(&mut self, now: Stamp, kind: Kind, message: &str) -> Progress {
+        self.answer.fail(Outcome::new(Class::Connect, kind, 0), now, message);
+        self.over = true;
+        self.leftover = true;
+        Progress::Over
+    }
+
+    /// The level ended, grace period included, and the request is still open.
+    pub fn on_abandoned(&mut self, now: Stamp) -> Progress {
+        if self.answer.done {
+            self.cut(Cut::Closed, now);
+        } else {
+            let status = self.answer.record.outcome.status;
+            self.answer.fail(Outcome::new(Class::Unfinished, Kind::None, status), now, "");
+        }
+        self.over = true;
+        self.leftover = true;
+        Progress::Over
+    }
+
+    /// What the shard's deadline wheel has to watch: which limit is running, and since when.
+    #[must_use]
+    pub fn waiting_for(&self) -> Waiting {
+        if self.answer.is_settled() {
+            return Waiting { phase: None, since: self.answer.record.end };
+        }
+        match self.answer.record.last {
+            Some(last) => Waiting { phase: Some(TimeoutPhase::Gap), since: last },
+            None => Waiting { phase: Some(TimeoutPhase::First), since: self.answer.record.start },
+        }
+    }
+
+    /// Whether the connection may serve another request; final once the exchange is over.
+    #[must_use]
+    pub fn reusable(&self) -> bool {
+        self.over && !self.leftover && self.http.is_complete() && self.http.keep_alive()
+    }
+
+    /// No byte of a response has come: on a reused connection the request may be sent once more.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        !self.http.started()
+    }
+
+    /// The response head, once it has come.
+    #[must_use]
+    pub fn head(&self) -> Option<&http::Head> {
+        self.http.head()
+    }
+
+    /// The record; final once the exchange is over.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.answer.record
+    }
+
+    /// The gaps between content events by user stamps.
+    #[must_use]
+    pub fn gaps(&self) -> &Gaps {
+        &self.answer.gaps
+    }
+
+    /// The gaps between content events by kernel stamps; empty without them.
+    #[must_use]
+    pub fn kernel_gaps(&self) -> &Gaps {
+        &self.answer.kernel_gaps
+    }
+
+    /// What the server said of a failure; empty if nothing.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.answer.message
+    }
+
+    /// Events dispatched, up to and including `[DONE]` or the failing one.
+    #[must_use]
+    pub fn dispatched(&self) -> u64 {
+        self.answer.dispatched
+    }
+
+    /// `[DONE]` was seen.
+    #[must_use]
+    pub fn done(&self) -> bool {
+        self.answer.done
+    }
+
+    /// The finish reason of the first choice, or of the lowest index seen.
+    #[must_use]
+    pub fn finish(&self) -> Option<api::Finish> {
+        self.answer.finish_reason()
+    }
+
+    /// Token counts as the server gave them.
+    #[must_use]
+    pub fn usages(&self) -> &Usages {
+        &self.answer.usages
+    }
+
+    fn on_interim<S: Sink>(&mut self, status: u16, at: &Arrival, alone: bool, sink: &mut S) {
+        // The final response has a first byte of its own.
+        self.answer.record.byte = (!alone).then_some(at.read);
+        sink.interim(status);
+    }
+
+    fn on_head(&mut self, at: &Arrival) {
+        let Some(head) = self.http.head() else { return };
+        let status = head.status;
+        self.answer.record.outcome.status = status;
+        if !(200..300).contains(&status) {
+            self.body = Body::Failure;
+            self.answer.fail(Outcome::new(Class::Http, Kind::HttpStatus, status), at.read, "");
+        } else if head.encoded {
+            self.body = Body::Failure;
+            let outcome = Outcome::new(Class::Malformed, Kind::UnsupportedEncoding, status);
+            self.answer.fail(outcome, at.read, "the body is compressed, which was not asked for");
+        } else if !self.answer.ask.stream {
+            self.body = Body::Whole;
+            self.answer.record.flags.insert(Flags::WHOLE_BODY);
+        } else {
+            self.body = match head.content_type {
+                ContentType::Json | ContentType::Html => Body::NotAStream,
+                ContentType::NdJson => Body::Lines,
+                ContentType::EventStream | ContentType::Absent | ContentType::Other => Body::Events,
+            };
+        }
+    }
+
+    fn on_body<S: Sink>(&mut self, at: &Arrival, body: &[u8], json: &mut Json, sink: &mut S) {
+        match self.body {
+            Body::Events => self.on_events(at, body, json, sink),
+            Body::Lines => self.on_lines(at, body, json, sink),
+            Body::Whole => {
+                self.whole.extend_from_slice(body);
+                if self.whole.len() > WHOLE_BYTES_MAX {
+                    self.cut(Cut::Broken, at.read);
+                }
+            }
+            Body::Unknown | Body::Failure | Body::NotAStream => {
+                let room = MESSAGE_BYTES_MAX.saturating_sub(self.whole.len()).min(body.len());
+                self.whole.extend_from_slice(&body[..room]);
+            }
+        }
+    }
+
+    fn on_events<S: Sink>(&mut self, at: &Arrival, mut body: &[u8], json: &mut Json, sink: &mut S) {
+        while !self.answer.is_settled() {
+            match self.sse.next(body) {
+                Ok(sse::Step { used, event }) => {
+                    body = &body[used..];
+                    match event {
+                        Some(event) => self.answer.on_event(at, &event, json, sink),
+                        None => return,
+                    }
+                }
+                Err(_) => {
+                    let outcome = self.failure(Class::Malformed, Kind::Protocol);
+                    return self.answer.fail(outcome, at.read, "an event or a line of it is over the size limit");
+                }
+            }
+        }
+    }
+
+    fn on_lines<S: Sink>(&mut self, at: &Arrival, mut body: &[u8], json: &mut Json, sink: &mut S) {
+        while !self.answer.is_settled() {
+            match self.lines.next(body) {
+                Ok(lines::Step { used, line }) => {
+                    body = &body[used..];
+                    match line {
+                        Some(line) => self.answer.on_data(at, line, json, sink),
+                        None => return,
+                    }
+                }
+                Err(_) => {
+                    let outcome = self.failure(Class::Malformed, Kind::Protocol);
+                    return self.answer.fail(outcome, at.read, "a line is over the size limit");
+                }
+            }
+        }
+    }
+
+    /// The body ended in good order.
+    fn on_end<S: Sink>(&mut self, at: &Arrival, json: &mut Json, sink: &mut S) {
+        match self.body {
+            Body::Events => {
+                if !self.answer.is_settled()
+                    && let Ok(Some(event)) = self.sse.finish()
+                {
+                    self.answer.on_tail(at, &event, json, sink);
+                }
+                self.answer.on_end_of_stream(at.read);
+            }
+            Body::Lines => {
+                if !self.answer.is_settled()
+                    && let Ok(Some(line)) = self.lines.finish()
+                {
+                    self.answer.on_data(at, line, json, sink);
+                }
+                self.answer.on_end_of_stream(at.read);
+            }
+            Body::Whole => self.answer.on_whole(at, &self.whole, json, sink),
+            Body::NotAStream => self.answer.on_not_a_stream(at, &self.whole, json),
+            Body::Failure | Body::Unknown => {
+                if let Some(message) = api::error_message(json, &self.whole) {
+                    self.answer.message = message;
+                }
+            }
+        }
+        self.over = true;
+    }
+
+    /// The response ended before its framing did.
+    fn cut(&mut self, cut: Cut, now: Stamp) {
+        self.over = true;
+        self.leftover = true;
+        if self.answer.is_settled() {
+            if self.answer.done {
+                self.answer.record.flags.insert(Flags::FRAMING_INCOMPLETE);
+                self.answer.settle_ok();
+            }
+            return;
+        }
+        let unanswered = !self.http.started();
+        let outcome = match cut {
+            Cut::Closed if self.answer.is_finished() => {
+                self.answer.record.flags.insert(Flags::FRAMING_INCOMPLETE);
+                return self.answer.on_end_of_stream(now);
+            }
+            Cut::Closed | Cut::Reset if unanswered => self.failure(Class::Reset, Kind::NoResponse),
+            Cut::Closed => self.failure(Class::Truncated, Kind::Truncated),
+            Cut::Reset => self.failure(Class::Reset, Kind::Truncated),
+            Cut::Broken => self.failure(Class::Malformed, Kind::Protocol),
+            Cut::Timeout(phase) => Outcome::timeout(phase, self.answer.record.outcome.status),
+        };
+        self.answer.fail(outcome, now, "");
+    }
+
+    fn failure(&self, class: Class, kind: Kind) -> Outcome {
+        Outcome::new(class, kind, self.answer.record.outcome.status)
+    }
+}
+
+/// Which limit of ours is running. `phase` is `None` once the answer is over and only the end of the framing is
+/// awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The limit.
+    pub phase: Option<TimeoutPhase>,
+    /// Since when.
+    pub since: Stamp,
+}
+
+impl Default for Exchange {
+    fn default() -> Exchange {
+        Exchange::new()
+    }
+}

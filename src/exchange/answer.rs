@@ -1,0 +1,460 @@
+//! What was said: events to marks, gaps, token counts and an outcome. Knows nothing of HTTP.
+
+use crate::api::{Channel, Finish, Reader, Usage};
+use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
+use crate::metrics::tally::Gaps;
+use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
+use crate::time::Stamp;
+use crate::wire::json::Json;
+use crate::wire::sse;
+
+/// The answer of one exchange while it is being read.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) ask: Ask,
+    pub(super) record: Record,
+    pub(super) gaps: Gaps,
+    pub(super) kernel_gaps: Gaps,
+    pub(super) usages: Usages,
+    pub(super) message: String,
+    /// `[DONE]` was seen.
+    pub(super) done: bool,
+    pub(super) dispatched: u64,
+    /// A failure is fixed; later events mean nothing.
+    failed: bool,
+    /// JSON objects read.
+    objects: u64,
+    reasoning_seen: bool,
+    choices: Vec<Choice>,
+    /// Read number of the last content event.
+    last_read_no: Option<u64>,
+    /// Running token count at the last event that told one.
+    running: Running,
+}
+
+/// One choice of the answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Choice {
+    finish: Option<Finish>,
+    last: Option<Stamp>,
+    kernel_last: Option<Stamp>,
+    /// The event being read has content for it.
+    touched: bool,
+}
+
+/// Running token counts, from cumulative usage or from the tokens listed in each event.
+#[derive(Clone, Copy, Debug, Default)]
+struct Running {
+    count: Option<u32>,
+    at_first: Option<u32>,
+    at_last: Option<u32>,
+}
+
+/// The usage objects of one response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usages {
+    /// The last one.
+    pub last: Option<Usage>,
+    /// How many there were.
+    pub count: u32,
+    completion_sum: u32,
+    prompt_sum: u32,
+}
+
+impl Usages {
+    fn add(&mut self, usage: Usage) {
+        self.count = self.count.saturating_add(1);
+        self.completion_sum = self.completion_sum.saturating_add(usage.completion.unwrap_or(0));
+        self.prompt_sum = self.prompt_sum.saturating_add(usage.prompt.unwrap_or(0));
+        self.last = Some(usage);
+    }
+
+    /// The counts of the whole response: the last object, or, where there is exactly one per answer (llama.cpp), the
+    /// sum of completion tokens, with the prompt counted once per prompt.
+    #[must_use]
+    pub fn total(&self, ask: &Ask) -> Option<Usage> {
+        let last = self.last?;
+        if ask.answers < 2 || self.count != ask.answers {
+            return Some(last);
+        }
+        let prompt = if ask.prompts > 1 { Some(self.prompt_sum / (ask.answers / ask.prompts).max(1)) } else { last.prompt };
+        Some(Usage { prompt, completion: Some(self.completion_sum), ..last })
+    }
+}
+
+/// What one event said, gathered while it is read.
+#[derive(Default)]
+struct Said {
+    content: bool,
+    answer: bool,
+    error: Option<String>,
+    completion: Option<u32>,
+    tokens: u32,
+}
+
+impl Answer {
+    pub(super) fn new() -> Answer {
+        Answer {
+            ask: Ask::default(),
+            record: Record::planned(0, Stamp::ZERO),
+            gaps: Gaps::default(),
+            kernel_gaps: Gaps::default(),
+            usages: Usages::default(),
+            message: String::new(),
+            done: false,
+            dispatched: 0,
+            failed: false,
+            objects: 0,
+            reasoning_seen: false,
+            choices: Vec::new(),
+            last_read_no: None,
+            running: Running::default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, ask: Ask, mut record: Record) {
+        if ask.answers > 1 {
+            record.flags.insert(Flags::SEVERAL_CHOICES);
+        }
+        self.ask = ask;
+        self.record = record;
+        self.gaps.clear();
+        self.kernel_gaps.clear();
+        // Room for the gaps is made before the request is sent, so that no event allocates.
+        self.gaps.reserve(expected_events(&ask));
+        self.usages = Usages::default();
+        self.message.clear();
+        self.done = false;
+        self.dispatched = 0;
+        self.failed = false;
+        self.objects = 0;
+        self.reasoning_seen = false;
+        self.choices.clear();
+        self.choices.resize(ask.answers.max(1) as usize, Choice::default());
+        self.last_read_no = None;
+        self.running = Running::default();
+    }
+
+    /// Nothing that comes can change the outcome any more.
+    pub(super) fn is_settled(&self) -> bool {
+        self.done || self.failed
+    }
+
+    /// Every answer has a finish reason.
+    pub(super) fn is_finished(&self) -> bool {
+        self.choices.iter().all(|choice| choice.finish.is_some())
+    }
+
+    pub(super) fn finish_reason(&self) -> Option<Finish> {
+        self.choices.iter().find_map(|choice| choice.finish)
+    }
+
+    /// Fixes a failure; the first one stays.
+    pub(super) fn fail(&mut self, outcome: Outcome, now: Stamp, message: &str) {
+        if !self.is_settled() {
+            self.settle(outcome, now, message);
+        }
+    }
+
+    fn settle(&mut self, outcome: Outcome, now: Stamp, message: &str) {
+        self.failed = true;
+        self.record.outcome = outcome;
+        self.record.end = now;
+        message.clone_into(&mut self.message);
+        self.count_tokens();
+    }
+
+    /// One dispatched event of the stream.
+    pub(super) fn on_event<S: Sink>(&mut self, at: &Arrival, event: &sse::Event<'_>, json: &mut Json, sink: &mut S) {
+        self.dispatched += 1;
+        if event.error_field || event.name == sse::Name::Error {
+            let message = crate::api::error_message(json, event.data)
+                .unwrap_or_else(|| String::from_utf8_lossy(event.data).into_owned());
+            return self.fail_in_band(at.read, &message);
+        }
+        self.read_data(at, event.data, json, sink);
+    }
+
+    /// One line or event without a name.
+    pub(super) fn on_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
+        self.dispatched += 1;
+        self.read_data(at, data, json, sink);
+    }
+
+    /// The last event of a stream that ended cleanly without the blank line after it: accepted if it is whole.
+    pub(super) fn on_tail<S: Sink>(&mut self, at: &Arrival, event: &sse::Event<'_>, json: &mut Json, sink: &mut S) {
+        let data = event.data.trim_ascii();
+        if data == b"[DONE]" || json.parse(data).is_ok_and(|value| value.is_object()) {
+            self.record.flags.insert(Flags::FLUSHED_AT_EOF);
+            self.on_event(at, event, json, sink);
+        }
+    }
+
+    fn read_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
+        let trimmed = data.trim_ascii();
+        match trimmed {
+            b"[DONE]" => {
+                self.done = true;
+                self.record.end = at.read;
+                return;
+            }
+            b"" | b"null" | [b':', ..] => return self.record.flags.insert(Flags::KEEPALIVE_DATA),
+            _ => {}
+        }
+        let mut reading = Reading { answer: self, sink, said: Said::default() };
+        let dialect = reading.answer.ask.dialect;
+        let read = dialect.read_event(json, data, &mut reading);
+        let said = reading.said;
+        if read.is_err() {
+            let message = format!("not a JSON object: {}", excerpt(trimmed));
+            return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
+        }
+        self.objects += 1;
+        if let Some(message) = said.error {
+            return self.fail_in_band(at.read, &message);
+        }
+        let tokens = self.count_event(&said);
+        if said.content {
+            self.on_content(at, &said, tokens);
+            let index = self.dispatched - 1;
+            sink.content_event(&ContentEvent { at: *at, index, tokens: tokens.unwrap_or(1) });
+        }
+    }
+
+    /// Tokens of the event by running usage, else by the tokens that it lists.
+    fn count_event(&mut self, said: &Said) -> Option<u32> {
+        let before = self.running.count;
+        if let Some(completion) = said.completion {
+            self.running.count = Some(completion);
+            return Some(completion.saturating_sub(before.unwrap_or(0))).filter(|n| *n > 0);
+        }
+        if said.tokens > 0 {
+            self.running.count = Some(before.unwrap_or(0).saturating_add(said.tokens));
+            return Some(said.tokens);
+        }
+        None
+    }
+
+    fn on_content(&mut self, at: &Arrival, said: &Said, tokens: Option<u32>) {
+        let record = &mut self.record;
+        record.events = record.events.saturating_add(1);
+        if self.last_read_no == Some(at.read_no) {
+            record.flags.insert(Flags::COALESCED);
+        }
+        self.last_read_no = Some(at.read_no);
+        if record.first.is_none() {
+            record.first = Some(at.read);
+            record.kernel_first = at.kernel;
+            self.running.at_first = tokens.and(self.running.count);
+        }
+        if said.answer && record.answer.is_none() {
+            record.answer = Some(at.read);
+            record.kernel_answer = at.kernel;
+        }
+        record.last = Some(at.read);
+        record.kernel_last = at.kernel;
+        self.running.at_last = tokens.and(self.running.count);
+        for choice in self.choices.iter_mut().filter(|choice| choice.touched) {
+            choice.touched = false;
+            if let Some(last) = choice.last {
+                self.gaps.record(at.read.nanos_since(last));
+                if let Some(tokens) = tokens {
+                    self.gaps.record_tokens(at.read.nanos_since(last), tokens);
+                }
+            }
+            if let (Some(last), Some(now)) = (choice.kernel_last, at.kernel) {
+                self.kernel_gaps.record(now.nanos_since(last));
+            }
+            choice.last = Some(at.read);
+            choice.kernel_last = at.kernel;
+        }
+    }
+
+    /// The stream ended in good order.
+    pub(super) fn on_end_of_stream(&mut self, now: Stamp) {
+        if self.failed {
+            return;
+        }
+        if !self.done {
+            self.record.end = now;
+        }
+        let outcome = if self.objects == 0 {
+            self.outcome(Class::Empty, Kind::EmptyStream)
+        } else if !self.done && !self.is_finished() {
+            self.outcome(Class::Truncated, Kind::Incomplete)
+        } else if self.record.events == 0 {
+            self.outcome(Class::Empty, Kind::NoOutput)
+        } else {
+            return self.settle_ok();
+        };
+        self.settle(outcome, self.record.end, "");
+    }
+
+    /// The answer is complete; whether it is a success depends on its having content.
+    pub(super) fn settle_ok(&mut self) {
+        if self.record.events == 0 && !self.record.flags.contains(Flags::WHOLE_BODY) {
+            let kind = if self.objects == 0 { Kind::EmptyStream } else { Kind::NoOutput };
+            return self.settle(self.outcome(Class::Empty, kind), self.record.end, "");
+        }
+        if !self.record.flags.contains(Flags::WHOLE_BODY) {
+            if !self.done {
+                self.record.flags.insert(Flags::NO_DONE);
+            }
+            if self.finish_reason().is_none() {
+                self.record.flags.insert(Flags::NO_FINISH_REASON);
+            }
+        }
+        self.record.outcome = Outcome::ok(self.record.outcome.status);
+        self.count_tokens();
+    }
+
+    /// A whole body that was asked for as one.
+    pub(super) fn on_whole<S: Sink>(&mut self, at: &Arrival, body: &[u8], json: &mut Json, sink: &mut S) {
+        self.record.end = at.read;
+        if body.trim_ascii().is_empty() {
+            return self.fail(self.outcome(Class::Empty, Kind::EmptyStream), at.read, "");
+        }
+        let mut reading = Reading { answer: self, sink, said: Said::default() };
+        let dialect = reading.answer.ask.dialect;
+        let read = dialect.read_whole(json, body, &mut reading);
+        let said = reading.said;
+        if read.is_err() {
+            let message = format!("not a JSON object: {}", excerpt(body));
+            return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
+        }
+        self.objects += 1;
+        if let Some(message) = said.error {
+            return self.fail_in_band(at.read, &message);
+        }
+        if !said.content {
+            return self.fail(self.outcome(Class::Empty, Kind::NoOutput), at.read, "");
+        }
+        self.settle_ok();
+    }
+
+    /// A JSON or HTML body where a stream was asked for: an error object, or simply not a stream.
+    pub(super) fn on_not_a_stream(&mut self, at: &Arrival, body: &[u8], json: &mut Json) {
+        let mut nothing = super::NoSink;
+        let mut reading = Reading { answer: self, sink: &mut nothing, said: Said::default() };
+        let dialect = reading.answer.ask.dialect;
+        let error = dialect.read_whole(json, body, &mut reading).ok().and(reading.said.error);
+        self.usages = Usages::default();
+        self.choices.iter_mut().for_each(|choice| *choice = Choice::default());
+        match error {
+            Some(message) => self.fail_in_band(at.read, &message),
+            None => {
+                let message = format!("a stream was asked for, this came: {}", excerpt(body));
+                self.fail(self.outcome(Class::Malformed, Kind::NotSse), at.read, &message);
+            }
+        }
+    }
+
+    fn fail_in_band(&mut self, now: Stamp, message: &str) {
+        self.fail(self.outcome(Class::StreamError, Kind::InBandError), now, message);
+    }
+
+    fn outcome(&self, class: Class, kind: Kind) -> Outcome {
+        Outcome::new(class, kind, self.record.outcome.status)
+    }
+
+    /// Token counts into the record: the server's, else the number of content events.
+    fn count_tokens(&mut self) {
+        let record = &mut self.record;
+        let usage = self.usages.total(&self.ask).unwrap_or_default();
+        record.prompt_tokens = usage.prompt;
+        record.prompt_source = if usage.prompt.is_some() { TokenSource::Usage } else { TokenSource::Unknown };
+        record.cached_tokens = usage.cached;
+        record.reasoning_tokens = usage.reasoning;
+        (record.output_tokens, record.output_source) = match usage.completion {
+            Some(n) => (Some(n), TokenSource::Usage),
+            None if record.events > 0 => (Some(record.events), TokenSource::Events),
+            None => (None, TokenSource::Unknown),
+        };
+        record.stall_ns = self.gaps.stall();
+        record.kernel_stall_ns = self.kernel_gaps.stall();
+        if let (Some(first), Some(last)) = (self.running.at_first, self.running.at_last) {
+            record.tokens_after_first = Some(last.saturating_sub(first));
+        }
+        if usage.reasoning.is_some_and(|n| n > 0) && !self.reasoning_seen {
+            record.flags.insert(Flags::HIDDEN_REASONING);
+        }
+        let n = record.output_tokens.unwrap_or(0);
+        if n > 1 && record.events == 1 {
+            record.flags.insert(Flags::SINGLE_CHUNK);
+        }
+        if self.ask.max_tokens > 0 && n != self.ask.max_tokens.saturating_mul(self.ask.answers) {
+            record.flags.insert(Flags::LENGTH_OFF);
+        }
+    }
+}
+
+/// One event being read: the dialect reports its parts here.
+struct Reading<'a, S> {
+    answer: &'a mut Answer,
+    sink: &'a mut S,
+    said: Said,
+}
+
+impl<S> Reading<'_, S> {
+    /// With one answer expected everything belongs to it, whatever `index` says (some servers count tokens in it).
+    fn place(&self, choice: u32) -> usize {
+        if self.answer.ask.answers <= 1 { 0 } else { (choice as usize).min(self.answer.choices.len() - 1) }
+    }
+}
+
+impl<S: Sink> Reader for Reading<'_, S> {
+    const WANTS_TEXT: bool = S::WANTS_TEXT;
+
+    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
+        let place = self.place(choice);
+        self.said.content = true;
+        match channel {
+            Channel::Reasoning => self.answer.reasoning_seen = true,
+            Channel::Content | Channel::Refusal | Channel::Tool => self.said.answer = true,
+        }
+        if let Some(choice) = self.answer.choices.get_mut(place) {
+            choice.touched = true;
+        }
+        self.sink.piece(place as u32, channel, text);
+    }
+
+    fn finish(&mut self, choice: u32, reason: Finish) {
+        if reason == Finish::Error && self.said.error.is_none() {
+            self.said.error = Some("the finish reason says error".to_owned());
+        }
+        let place = self.place(choice);
+        if let Some(choice) = self.answer.choices.get_mut(place) {
+            choice.finish = Some(reason);
+        }
+    }
+
+    fn tokens(&mut self, _choice: u32, count: u32) {
+        self.said.tokens = self.said.tokens.saturating_add(count);
+    }
+
+    fn usage(&mut self, usage: Usage, _choices: u32) {
+        self.said.completion = usage.completion;
+        self.answer.usages.add(usage);
+    }
+
+    fn error(&mut self, message: &str) {
+        self.said.error = Some(message.to_owned());
+    }
+}
+
+/// Room to reserve for gaps: what was asked for, within reason.
+fn expected_events(ask: &Ask) -> usize {
+    const RESERVED_MAX: u32 = 4096;
+    ask.max_tokens.saturating_mul(ask.answers).min(RESERVED_MAX) as usize
+}
+
+/// The beginning of some bytes, readable on one line.
+fn excerpt(bytes: &[u8]) -> String {
+    const EXCERPT_BYTES: usize = 120;
+    let cut = &bytes[..bytes.len().min(EXCERPT_BYTES)];
+    let mut text: String = String::from_utf8_lossy(cut).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if bytes.len() > EXCERPT_BYTES {
+        text.push('…');
+    }
+    text
+}

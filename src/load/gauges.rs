@@ -1,0 +1,76 @@
+//! What a shard shows while it measures: relaxed counters that only it writes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One shard's counters, alone on their cache line so that readers do not slow the writer.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Gauges {
+    sent: AtomicU64,
+    ok: AtomicU64,
+    failed: AtomicU64,
+    events: AtomicU64,
+}
+
+/// A reading of the gauges, or the sum of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Requests started.
+    pub sent: u64,
+    /// Requests ended well.
+    pub ok: u64,
+    /// Requests ended otherwise.
+    pub failed: u64,
+    /// Content events.
+    pub events: u64,
+}
+
+impl Gauges {
+    /// Counts a start.
+    pub fn on_sent(&self) {
+        bump(&self.sent);
+    }
+
+    /// Counts an end.
+    pub fn on_done(&self, ok: bool) {
+        bump(if ok { &self.ok } else { &self.failed });
+    }
+
+    /// Counts a content event.
+    #[inline]
+    pub fn on_event(&self) {
+        bump(&self.events);
+    }
+
+    /// The counters now; each is exact, together they may be a moment apart.
+    #[must_use]
+    pub fn read(&self) -> Reading {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Reading { sent: of(&self.sent), ok: of(&self.ok), failed: of(&self.failed), events: of(&self.events) }
+    }
+}
+
+impl Reading {
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.sent.saturating_sub(self.ok + self.failed)
+    }
+}
+
+impl std::iter::Sum for Reading {
+    fn sum<I: Iterator<Item = Reading>>(readings: I) -> Reading {
+        readings.fold(Reading::default(), |a, b| Reading {
+            sent: a.sent + b.sent,
+            ok: a.ok + b.ok,
+            failed: a.failed + b.failed,
+            events: a.events + b.events,
+        })
+    }
+}
+
+/// One writer: a load and a store, not a locked addition.
+#[inline]
+fn bump(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
