@@ -1,1 +1,21 @@
-//! Under construction.
+//! The real engine: a coordinator and S shards that drive real servers.
+//!
+//! Here, in `pace` and in `mock` the runtime is used, and here sockets are opened. What to send and when is `plan`'s
+//! and `workload`'s; what the bytes mean is `exchange`'s.
+
+mod agenda;
+mod connection;
+mod coordinator;
+mod deadlines;
+mod gauges;
+mod leg;
+mod permits;
+mod requests;
+mod shard;
+mod spool;
+mod target;
+mod transport;
+
+pub use coordinator::{LoadEngine, Setup};
+pub use spool::{Spool, SpoolFiles, Spooled};
+pub use target::{Route, Target, TlsRoute};

@@ -1,0 +1,334 @@
+//! Which request of a shard is due next, and when.
+//!
+//! Open loop: the shard's part of the one master schedule. Closed loop: the shard's users, each of which is ready
+//! again after its answer and its think time. No sockets and no clocks: stamps are handed in. An agenda is laid out
+//! from stamp zero and moved to the level's common start by [`Agenda::begin`], so that the first requests can be
+//! written before the start is known.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use crate::time::Stamp;
+
+/// A request whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Place in the level's plan.
+    pub index: u64,
+    /// Intended send.
+    pub plan: Stamp,
+    /// The shard's user that sends it; `None` in an open loop.
+    pub user: Option<u32>,
+}
+
+/// Planned (index, offset in ns) of one shard, by rising offset.
+pub type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
+
+/// The sends of one shard in one level.
+pub struct Agenda {
+    source: Source,
+    stopped: bool,
+}
+
+enum Source {
+    Open(Arrivals),
+    Closed(Users),
+}
+
+/// The planned sends of an open loop.
+struct Arrivals {
+    schedule: Schedule,
+    /// Drawn from the schedule and not yet due: (index, offset in ns).
+    upcoming: VecDeque<(u64, u64)>,
+    start: Stamp,
+}
+
+/// How far an open loop's schedule is walked ahead of time, in sends of one shard.
+const AHEAD: usize = 1024;
+
+/// The users of one shard in a closed loop.
+///
+/// User `u` of all `total` users sends the requests `u`, `u + total`, `u + 2 total` and so on.
+struct Users {
+    /// When each user that has a request left is ready, earliest first; users in flight are not in it.
+    ready: BinaryHeap<Reverse<(Stamp, u32)>>,
+    next_index: Vec<u64>,
+    total: u64,
+    units: u64,
+    think: Duration,
+    stop: Stamp,
+}
+
+/// Users of a closed loop as one shard sees them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClosedLoop {
+    /// Users over all shards.
+    pub users: u32,
+    /// Shards that have users.
+    pub shards: u32,
+    /// This shard, below `shards`.
+    pub shard: u32,
+    /// Requests over all users; `u64::MAX` without a limit.
+    pub units: u64,
+    /// Pause between an answer and the next request.
+    pub think: Duration,
+    /// Gap between the first sends of this shard's users.
+    pub spread: Duration,
+    /// No request is planned at or after this time since the start; `Duration::MAX` without a limit.
+    pub duration: Duration,
+}
+
+impl Agenda {
+    /// The agenda of an open loop, from stamp zero.
+    #[must_use]
+    pub fn open(schedule: Schedule) -> Agenda {
+        let arrivals = Arrivals { schedule, upcoming: VecDeque::with_capacity(AHEAD), start: Stamp::ZERO };
+        Agenda { source: Source::Open(arrivals), stopped: false }
+    }
+
+    /// The agenda of a closed loop, from stamp zero.
+    #[must_use]
+    pub fn closed(of: &ClosedLoop) -> Agenda {
+        let mut users = Users {
+            ready: BinaryHeap::new(),
+            next_index: Vec::new(),
+            total: u64::from(of.users),
+            units: of.units,
+            think: of.think,
+            stop: later(Stamp::ZERO, of.duration),
+        };
+        let mut at = Stamp::ZERO;
+        for user in (of.shard..of.users).step_by(of.shards.max(1) as usize) {
+            if u64::from(user) < of.units && at < users.stop {
+                users.ready.push(Reverse((at, users.next_index.len() as u32)));
+                users.next_index.push(u64::from(user));
+            }
+            at = at + of.spread;
+        }
+        Agenda { source: Source::Closed(users), stopped: false }
+    }
+
+    /// Moves everything planned from stamp zero to `start`.
+    pub fn begin(&mut self, start: Stamp) {
+        let shift = start - Stamp::ZERO;
+        match &mut self.source {
+            Source::Open(arrivals) => arrivals.start = start,
+            Source::Closed(users) => {
+                let ready = std::mem::take(&mut users.ready);
+                users.ready = ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
+                users.stop = users.stop + shift;
+            }
+        }
+    }
+
+    /// When the next request is due; `None` if none is waiting (in a closed loop one may still come).
+    pub fn next(&mut self) -> Option<Stamp> {
+        if self.stopped {
+            return None;
+        }
+        match &mut self.source {
+            Source::Open(arrivals) => arrivals.peek(0).map(|(_, offset)| planned(arrivals.start, offset)),
+            Source::Closed(users) => users.ready.peek().map(|Reverse((at, _))| *at),
+        }
+    }
+
+    /// The next request, if it is due.
+    pub fn pop(&mut self, now: Stamp) -> Option<Due> {
+        if self.next()? > now {
+            return None;
+        }
+        match &mut self.source {
+            Source::Open(arrivals) => {
+                let (index, offset) = arrivals.upcoming.pop_front()?;
+                Some(Due { index, plan: planned(arrivals.start, offset), user: None })
+            }
+            Source::Closed(users) => {
+                let Reverse((plan, user)) = users.ready.pop()?;
+                let next = &mut users.next_index[user as usize];
+                let index = *next;
+                *next += users.total;
+                Some(Due { index, plan, user: Some(user) })
+            }
+        }
+    }
+
+    /// In an open loop, the index of the send after the one of index `after` (the first one for `None`), as far as
+    /// the schedule is walked ahead.
+    pub fn upcoming_after(&mut self, after: Option<u64>) -> Option<u64> {
+        let Source::Open(arrivals) = &mut self.source else { return None };
+        let place = match after {
+            None => 0,
+            // Indices of one shard rise, so those written ahead are found by halving.
+            Some(after) => arrivals.upcoming.partition_point(|(index, _)| *index <= after),
+        };
+        arrivals.peek(place).map(|(index, _)| index)
+    }
+
+    /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
+    pub fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
+        let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
+        let at = now + users.think.max(pause);
+        let left = users.next_index.get(user as usize).is_some_and(|next| *next < users.units);
+        if left && at < users.stop {
+            users.ready.push(Reverse((at, user)));
+        }
+    }
+
+    /// The index of a user's next request, where there is one to prepare for.
+    #[must_use]
+    pub fn next_of_user(&self, user: u32) -> Option<u64> {
+        match &self.source {
+            Source::Open(_) => None,
+            Source::Closed(users) => users.next_index.get(user as usize).copied().filter(|next| *next < users.units),
+        }
+    }
+
+    /// Number of users on this shard.
+    #[must_use]
+    pub fn users(&self) -> u32 {
+        match &self.source {
+            Source::Open(_) => 0,
+            Source::Closed(users) => users.next_index.len() as u32,
+        }
+    }
+
+    /// No further request becomes due.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Nothing is due any more, unless a request in flight makes its user ready again.
+    pub fn is_empty(&mut self) -> bool {
+        self.next().is_none()
+    }
+}
+
+impl std::fmt::Debug for Agenda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match &self.source {
+            Source::Open(_) => "open",
+            Source::Closed(_) => "closed",
+        };
+        f.debug_struct("Agenda").field("loop", &kind).field("stopped", &self.stopped).finish_non_exhaustive()
+    }
+}
+
+impl Arrivals {
+    /// Upcoming send number `place`, drawn from the schedule if need be and allowed.
+    fn peek(&mut self, place: usize) -> Option<(u64, u64)> {
+        while self.upcoming.len() <= place && self.upcoming.len() < AHEAD {
+            self.upcoming.push_back(self.schedule.next()?);
+        }
+        self.upcoming.get(place).copied()
+    }
+}
+
+/// `Stamp + Duration`, where `Duration::MAX` means never.
+pub(super) fn later(at: Stamp, span: Duration) -> Stamp {
+    if span == Duration::MAX { Stamp::MAX } else { at + span }
+}
+
+fn planned(start: Stamp, offset_ns: u64) -> Stamp {
+    start + Duration::from_nanos(offset_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Stamp = Stamp::from_millis(1000);
+
+    fn of(users: u32, shards: u32, shard: u32, units: u64) -> ClosedLoop {
+        ClosedLoop {
+            users,
+            shards,
+            shard,
+            units,
+            think: Duration::ZERO,
+            spread: Duration::from_micros(50),
+            duration: Duration::MAX,
+        }
+    }
+
+    fn begun(mut agenda: Agenda) -> Agenda {
+        agenda.begin(START);
+        agenda
+    }
+
+    /// Serves every request at once and collects the indices.
+    fn drain(agenda: &mut Agenda) -> Vec<u64> {
+        let mut seen = Vec::new();
+        while let Some(at) = agenda.next() {
+            let due = agenda.pop(at).unwrap();
+            seen.push(due.index);
+            agenda.on_done(due.user, at + Duration::from_millis(1), Duration::ZERO);
+        }
+        seen
+    }
+
+    #[test]
+    fn users_of_all_shards_send_each_index_once() {
+        for shards in [1, 2, 5] {
+            let mut all: Vec<u64> =
+                (0..shards).flat_map(|shard| drain(&mut begun(Agenda::closed(&of(5, shards, shard, 23))))).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..23).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn first_sends_are_spread_and_later_ones_follow_the_answer() {
+        let mut agenda = begun(Agenda::closed(&of(2, 1, 0, 100)));
+        assert_eq!(agenda.pop(START).unwrap().index, 0);
+        assert_eq!(agenda.pop(START), None);
+        let second = agenda.next().unwrap();
+        assert_eq!(second, START + Duration::from_micros(50));
+        assert_eq!(agenda.pop(second).unwrap(), Due { index: 1, plan: second, user: Some(1) });
+        let end = START + Duration::from_millis(7);
+        agenda.on_done(Some(0), end, Duration::ZERO);
+        assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, plan: end, user: Some(0) });
+    }
+
+    #[test]
+    fn nothing_is_planned_at_or_after_the_end() {
+        let limit = ClosedLoop { duration: Duration::from_millis(10), ..of(1, 1, 0, u64::MAX) };
+        let mut agenda = begun(Agenda::closed(&limit));
+        assert!(agenda.pop(START).is_some());
+        agenda.on_done(Some(0), START + Duration::from_millis(10), Duration::ZERO);
+        assert!(agenda.is_empty());
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_plan_when_it_is_late() {
+        let schedule: Schedule = Box::new([(3, 0), (7, 2_000_000)].into_iter());
+        let mut agenda = begun(Agenda::open(schedule));
+        let late = START + Duration::from_secs(1);
+        assert_eq!(agenda.pop(late), Some(Due { index: 3, plan: START, user: None }));
+        assert_eq!(agenda.pop(late).unwrap().plan, START + Duration::from_millis(2));
+        assert!(agenda.is_empty());
+    }
+
+    #[test]
+    fn the_schedule_is_walked_ahead_without_losing_its_place() {
+        let schedule: Schedule = Box::new((0..3000u64).map(|i| (2 * i, i * 1000)));
+        let mut agenda = Agenda::open(schedule);
+        let mut last = None;
+        let mut ahead = 0;
+        while let Some(index) = agenda.upcoming_after(last) {
+            assert_eq!(index, 2 * ahead);
+            last = Some(index);
+            ahead += 1;
+        }
+        assert_eq!(ahead, AHEAD as u64);
+        agenda.begin(START);
+        assert_eq!(drain(&mut agenda), (0..3000).map(|i| 2 * i).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_stopped_agenda_gives_nothing() {
+        let mut agenda = begun(Agenda::closed(&of(1, 1, 0, 10)));
+        agenda.stop();
+        assert_eq!(agenda.pop(Stamp::MAX), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! One connection of a shard: its socket, its state, the request on it.
+
+use core::net::SocketAddr;
+use std::io;
+
+use crate::exchange::Exchange;
+use crate::load::agenda::Due;
+use crate::load::target::TlsRoute;
+use crate::load::transport::Transport;
+use crate::sys::socket::Socket;
+use crate::time::Stamp;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No socket: the slot is free.
+    Closed,
+    /// Waiting for the peer to accept, or for the TLS handshake.
+    Opening,
+    /// Open, without a request.
+    Idle,
+    /// A request is being sent or answered.
+    Busy,
+}
+
+/// A slot of the shard's table of connections. Its memory is used again by the next connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Raised whenever the slot changes hands, so that an event or deadline of the one before is recognised.
+    pub(super) generation: u32,
+    pub(super) state: State,
+    pub(super) socket: Option<Socket>,
+    pub(super) transport: Transport,
+    pub(super) route: usize,
+    /// Which of the route's addresses it goes to, and how many have been tried for this request.
+    pub(super) address: usize,
+    pub(super) tried: usize,
+    pub(super) exchange: Exchange,
+    pub(super) due: Due,
+    /// The request and how much of it the kernel has.
+    pub(super) request: Vec<u8>,
+    pub(super) written: usize,
+    pub(super) is_sent: bool,
+    /// The socket served a request before this one.
+    pub(super) reused: bool,
+    pub(super) watches_writes: bool,
+    pub(super) read_no: u64,
+    pub(super) last_read: Stamp,
+    /// Read number of the last content event.
+    pub(super) last_content_read: u64,
+    /// When the deadline wheel looks at this slot next.
+    pub(super) looked_at: Stamp,
+    /// Stamps of the content events, where they are kept.
+    pub(super) times: Vec<u64>,
+}
+
+impl Connection {
+    pub(super) fn new() -> Connection {
+        Connection {
+            generation: 0,
+            state: State::Closed,
+            socket: None,
+            transport: Transport::Plain,
+            route: 0,
+            address: 0,
+            tried: 0,
+            exchange: Exchange::new(),
+            due: Due { index: 0, plan: Stamp::ZERO, user: None },
+            request: Vec::new(),
+            written: 0,
+            is_sent: false,
+            reused: false,
+            watches_writes: false,
+            read_no: 0,
+            last_read: Stamp::ZERO,
+            last_content_read: u64::MAX,
+            looked_at: Stamp::MAX,
+            times: Vec::new(),
+        }
+    }
+
+    /// Starts connecting to `address`.
+    pub(super) fn open(&mut self, address: SocketAddr, tls: Option<&TlsRoute>) -> io::Result<()> {
+        self.close();
+        self.transport = match tls {
+            Some(tls) => Transport::tls(&tls.config, &tls.name)?,
+            None => Transport::Plain,
+        };
+        self.socket = Some(Socket::connect(address)?);
+        self.state = State::Opening;
+        self.reused = false;
+        self.read_no = 0;
+        Ok(())
+    }
+
+    /// Drops the socket, which also takes it out of the epoll.
+    pub(super) fn close(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.socket = None;
+        self.transport = Transport::Plain;
+        self.state = State::Closed;
+        self.watches_writes = false;
+    }
+
+    /// Hands the rest of the request to the kernel; `true` once all of it is there.
+    pub(super) fn send(&mut self) -> io::Result<bool> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        self.transport.send(socket, &self.request, &mut self.written)
+    }
+}

@@ -1,0 +1,195 @@
+//! What a shard is told to do, and what it gives back.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::exchange::Ask;
+use crate::load::agenda::{ClosedLoop, Schedule};
+use crate::load::permits::Permits;
+use crate::load::target::{Prompt, Target};
+use crate::metrics::{Phase, Tally};
+use crate::plan::Limits;
+use crate::rng::Purpose;
+use crate::run::{Example, ShardCheck};
+use crate::time::Stamp;
+
+/// One stretch of load, the same for all shards: the warm-up of a level, or the level itself.
+#[derive(Debug)]
+pub struct Leg {
+    /// Endpoints and bodies.
+    pub target: Arc<Target>,
+    /// How answers are read.
+    pub ask: Ask,
+    /// Warm-up or measured.
+    pub phase: Phase,
+    /// Place of the level, and the number of levels: prompts of different levels must differ.
+    pub ordinal: u64,
+    /// See `ordinal`.
+    pub levels: u64,
+    /// When a request counts as lost.
+    pub limits: Spans,
+    /// The cap, in a capped open loop.
+    pub permits: Option<Permits>,
+    /// Judged from the plan.
+    pub from_plan: bool,
+    /// Keep the time of each content event.
+    pub keep_chunks: bool,
+    /// Length of the ramp that is cut off the front of the window.
+    pub cut: Duration,
+    /// How long open requests are followed after the planned length, or after the user has stopped the run.
+    pub grace: Duration,
+    /// Planned length; `Duration::MAX` if bounded by requests only.
+    pub duration: Duration,
+    /// Common start and stop, set by the coordinator.
+    pub signal: Signal,
+}
+
+/// Time limits of a request; `Duration::MAX` where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// Until the first content event.
+    pub first: Duration,
+    /// Silence after a content event.
+    pub gap: Duration,
+    /// The whole request.
+    pub total: Duration,
+}
+
+impl From<&Limits> for Spans {
+    fn from(limits: &Limits) -> Spans {
+        Spans {
+            connect: span(limits.connect_s),
+            first: span(limits.first_s),
+            gap: span(limits.gap_s),
+            total: span(limits.total_s),
+        }
+    }
+}
+
+/// A limit in seconds; 0 means none.
+fn span(seconds: f64) -> Duration {
+    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) } else { Duration::MAX }
+}
+
+/// What the coordinator says to all shards at once.
+#[derive(Debug)]
+pub struct Signal {
+    start: AtomicU64,
+    halt: AtomicU8,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Halt {
+    /// Go on.
+    No = 0,
+    /// Send nothing more; follow what is open for the grace period.
+    Stop = 1,
+    /// Give up what is open.
+    Abort = 2,
+}
+
+impl Default for Signal {
+    fn default() -> Signal {
+        Signal { start: AtomicU64::new(u64::MAX), halt: AtomicU8::new(Halt::No as u8) }
+    }
+}
+
+impl Signal {
+    /// Sets the common start.
+    pub fn set_start(&self, at: Stamp) {
+        self.start.store(at.as_nanos(), Ordering::Release);
+    }
+
+    /// The common start, once it is set.
+    #[must_use]
+    pub fn start(&self) -> Option<Stamp> {
+        Some(self.start.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX).map(Stamp::from_nanos)
+    }
+
+    /// Asks all shards to stop or to give up. It is never taken back.
+    pub fn halt(&self, how: Halt) {
+        self.halt.fetch_max(how as u8, Ordering::Release);
+    }
+
+    /// What was asked.
+    #[inline]
+    #[must_use]
+    pub fn halted(&self) -> Halt {
+        match self.halt.load(Ordering::Acquire) {
+            0 => Halt::No,
+            1 => Halt::Stop,
+            _ => Halt::Abort,
+        }
+    }
+}
+
+impl Leg {
+    /// The prompt of request `index`: no two levels share one, whatever their lengths, and warm-ups none with them.
+    #[must_use]
+    pub fn prompt(&self, index: u64) -> Prompt {
+        let purpose = match self.phase {
+            Phase::Warmup => Purpose::WarmupPrompt,
+            Phase::Measured => Purpose::Prompt,
+        };
+        Prompt { purpose, index: index.saturating_mul(self.levels).saturating_add(self.ordinal) }
+    }
+}
+
+/// A shard's own part of a leg.
+pub enum Part {
+    /// Some users of a closed loop.
+    Closed(ClosedLoop),
+    /// Some of the planned sends.
+    Open(Schedule),
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Part::Closed(part) => f.debug_tuple("Closed").field(part).finish(),
+            Part::Open(_) => f.write_str("Open"),
+        }
+    }
+}
+
+/// What a shard is handed, once per leg.
+#[derive(Debug)]
+pub struct Order {
+    /// The leg.
+    pub leg: Arc<Leg>,
+    /// This shard's part.
+    pub part: Part,
+}
+
+/// What a shard gives back.
+#[derive(Debug)]
+pub enum Reply {
+    /// The first requests are written; waiting for the start.
+    Prepared,
+    /// The leg is over on this shard.
+    Done(Box<ShardReport>),
+}
+
+/// The result of a leg on one shard.
+#[derive(Debug)]
+pub struct ShardReport {
+    /// Histograms and counts.
+    pub tally: Tally,
+    /// What the shard says of itself.
+    pub check: ShardCheck,
+    /// One failure per outcome.
+    pub examples: Vec<Example>,
+    /// Records handed to the spool.
+    pub records: u64,
+    /// Last planned send; `None` if there was none.
+    pub last_plan: Option<Stamp>,
+    /// Last end of a request that was not cancelled.
+    pub last_end: Option<Stamp>,
+    /// E2E of the requests that ended well, ns, at most some thousands: for the cut of the level after a warm-up.
+    pub e2e_ns: Vec<u64>,
+}

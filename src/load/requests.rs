@@ -1,0 +1,99 @@
+//! Requests written ahead, so that none is serialised between its start and its first byte.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::load::agenda::{Agenda, Due};
+use crate::load::leg::Leg;
+use crate::load::target::Desk;
+
+/// How many bytes of an open loop's requests are written ahead, about.
+const AHEAD_BYTES: usize = 4 << 20;
+
+/// The written requests of one shard in one leg.
+#[derive(Debug)]
+pub(super) struct Requests {
+    leg: Arc<Leg>,
+    desk: Desk,
+    /// Open loop: written requests, in the order of the schedule.
+    ahead: VecDeque<(u64, Vec<u8>)>,
+    ahead_bytes: usize,
+    /// Closed loop: by user, its next request with its index, once written.
+    by_user: Vec<Option<(u64, Vec<u8>)>>,
+    /// Users whose next request is still to be written.
+    unwritten: VecDeque<u32>,
+    /// Buffers to write into.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Requests {
+    /// The requests of `agenda`, of which none is written yet.
+    pub(super) fn new(leg: Arc<Leg>, agenda: &Agenda) -> Requests {
+        Requests {
+            leg,
+            desk: Desk::default(),
+            ahead: VecDeque::new(),
+            ahead_bytes: 0,
+            by_user: (0..agenda.users()).map(|_| None).collect(),
+            unwritten: (0..agenda.users()).collect(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Writes one request that will be needed; `false` if there is nothing to write now.
+    pub(super) fn prepare_one(&mut self, agenda: &mut Agenda) -> bool {
+        while let Some(user) = self.unwritten.pop_front() {
+            let Some(index) = agenda.next_of_user(user) else { continue };
+            if self.by_user[user as usize].as_ref().is_some_and(|(written, _)| *written == index) {
+                continue;
+            }
+            let request = self.write(index);
+            self.by_user[user as usize] = Some((index, request));
+            return true;
+        }
+        if self.ahead_bytes >= AHEAD_BYTES {
+            return false;
+        }
+        let after = self.ahead.back().map(|(index, _)| *index);
+        let Some(index) = agenda.upcoming_after(after) else { return false };
+        let request = self.write(index);
+        self.ahead_bytes += request.len();
+        self.ahead.push_back((index, request));
+        true
+    }
+
+    /// The request of `due`: the one written ahead, or written now if there was no time.
+    pub(super) fn take(&mut self, due: &Due) -> Vec<u8> {
+        if let Some(user) = due.user {
+            return match self.by_user.get_mut(user as usize).and_then(Option::take) {
+                Some((index, request)) if index == due.index => request,
+                _ => self.write(due.index),
+            };
+        }
+        // Sends are taken in the order of the schedule: what is written for earlier ones will not be needed.
+        while let Some((index, request)) = self.ahead.pop_front_if(|(index, _)| *index <= due.index) {
+            self.ahead_bytes -= request.len();
+            if index == due.index {
+                return request;
+            }
+            self.spare.push(request);
+        }
+        self.write(due.index)
+    }
+
+    /// Takes back the buffer of a request that the kernel has in full.
+    pub(super) fn give_back(&mut self, user: Option<u32>, buffer: Vec<u8>) {
+        self.spare.push(buffer);
+        if let Some(user) = user {
+            self.unwritten.push_back(user);
+        }
+    }
+
+    /// Writes request `index` into a spare buffer.
+    pub(super) fn write(&mut self, index: u64) -> Vec<u8> {
+        let mut out = self.spare.pop().unwrap_or_default();
+        let leg = &self.leg;
+        leg.target.write_request(index, leg.prompt(index), &mut self.desk, &mut out);
+        out
+    }
+}
