@@ -271,7 +271,7 @@ fn every_form_of_chunk_is_read() {
         assert!(read.ended && response.is_complete() && response.keep_alive());
         assert_eq!(read.used, bytes.len());
     }
-    let long = "x".repeat(0xAbC);
+    let long = "x".repeat(0xABC);
     let (_, read) = read(&chunked(&format!("AbC\r\n{long}\r\n0\r\n\r\n")));
     assert_eq!(read.body, long.as_bytes());
 }

@@ -131,7 +131,7 @@ fn event(block: &[&[u8]]) -> Option<Event> {
         .filter(|(name, value)| name == b"error" && !no_error.contains(&value.trim_ascii()))
         .map(|(_, value)| value)
         .collect();
-    let name = match fields().filter(|(name, _)| name == b"event").last() {
+    let name = match fields().rfind(|(name, _)| name == b"event") {
         None => Name::None,
         Some((_, value)) => match &value[..] {
             b"" | b"message" => Name::None,
