@@ -1,0 +1,1 @@
+//! Placeholder: the JSON scan is written elsewhere.
