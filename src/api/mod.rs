@@ -2,12 +2,25 @@
 //!
 //! A dialect reads one event (or one whole body) and reports its parts to a [`Reader`]. It owns no time and no
 //! socket; what the parts mean for TTFT and the outcome is decided in `exchange`.
+//!
+//! The usual chunk of a stream is known by a strict scan (`scan`), which says "exactly this" or "ask the full parser";
+//! the full parser (`answer`) is the truth, and `fuzz_json_scan` holds the two equal.
 
+mod answer;
+mod chat;
+pub mod failure;
+pub mod request;
+mod scan;
 pub mod usage;
 
+pub use failure::{error_message, names_field};
+pub use scan::fuzz_json_scan;
 pub use usage::Usage;
 
 use serde::{Deserialize, Serialize};
+
+use crate::wire::json::{self, Json};
+use answer::Part;
 
 /// The dialects that can be spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,7 +65,8 @@ pub enum Finish {
     Other,
 }
 
-/// Receives the parts of one event in the order in which they stand in it.
+/// Receives the parts of one event: an error first, then each choice in its place with its pieces, its token count
+/// and its finish reason, then usage.
 ///
 /// `choice` is the choice's `index` (its place where there is none).
 pub trait Reader {
@@ -70,4 +84,92 @@ pub trait Reader {
     fn usage(&mut self, usage: Usage, choices: u32);
     /// The event reports an error; `message` is the server's text, empty if there is none.
     fn error(&mut self, message: &str);
+}
+
+/// Data that holds no JSON object (`bad_json`, unless it is one of the keep-alives).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotAnObject {
+    /// Not JSON, or beyond what is read.
+    Text(json::Error),
+    /// JSON, but `null`, a number, a string, an array, `true` or `false`.
+    OtherValue,
+}
+
+impl Dialect {
+    /// The path of a request.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Dialect::OpenaiChat => "/v1/chat/completions",
+            Dialect::Openai => "/v1/completions",
+        }
+    }
+
+    /// Reads the data of one event of a stream. Only what is new counts: a `message` repeated beside the `delta` is
+    /// not looked at.
+    ///
+    /// # Errors
+    /// [`NotAnObject`]; nothing has been reported then.
+    pub fn read_event<R: Reader>(self, json: &mut Json, data: &[u8], to: &mut R) -> Result<(), NotAnObject> {
+        if let Some(known) = scan::scan(self, data, R::WANTS_TEXT) {
+            if let Some((channel, text)) = known.piece {
+                to.piece(known.choice, channel, text);
+            }
+            return Ok(());
+        }
+        self.read_event_in_full(json, data, to)
+    }
+
+    /// Reads the body of an answer that is not streamed.
+    ///
+    /// # Errors
+    /// [`NotAnObject`]; nothing has been reported then.
+    pub fn read_whole<R: Reader>(self, json: &mut Json, body: &[u8], to: &mut R) -> Result<(), NotAnObject> {
+        let part = match self {
+            Dialect::OpenaiChat => Part::Message,
+            Dialect::Openai => Part::Text,
+        };
+        answer::read(json, body, part, to)
+    }
+
+    fn read_event_in_full<R: Reader>(
+        self,
+        json: &mut Json,
+        data: &[u8],
+        to: &mut R,
+    ) -> Result<(), NotAnObject> {
+        let part = match self {
+            Dialect::OpenaiChat => Part::Delta,
+            Dialect::Openai => Part::Text,
+        };
+        answer::read(json, data, part, to)
+    }
+}
+
+impl<R: Reader> Report for R {}
+
+/// The two rules that every report of text keeps.
+trait Report: Reader {
+    /// Reports `text` unless it is empty, and does not hand out what nobody wants.
+    fn text(&mut self, choice: u32, channel: Channel, text: &str) {
+        if !text.is_empty() {
+            self.piece(choice, channel, if Self::WANTS_TEXT { text } else { "" });
+        }
+    }
+}
+
+impl Finish {
+    /// The meaning of a `finish_reason`; `None` for the empty one, which says nothing.
+    fn of(reason: &str) -> Option<Finish> {
+        Some(match reason {
+            "" => return None,
+            "stop" => Finish::Stop,
+            "length" => Finish::Length,
+            "tool_calls" => Finish::ToolCalls,
+            "function_call" => Finish::FunctionCall,
+            "content_filter" => Finish::ContentFilter,
+            "error" | "abort" => Finish::Error,
+            _ => Finish::Other,
+        })
+    }
 }

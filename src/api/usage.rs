@@ -1,5 +1,7 @@
 //! Token counts as a server reports them.
 
+use crate::wire::json::Value;
+
 /// One `usage` object. A count that is absent, negative or not a number is `None`, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -11,4 +13,26 @@ pub struct Usage {
     pub cached: Option<u32>,
     /// `completion_tokens_details.reasoning_tokens`.
     pub reasoning: Option<u32>,
+}
+
+impl Usage {
+    /// The counts of a `usage` value; `None` where it holds none (`null`, `{}`, other names): such a value must not
+    /// hide an earlier one that did.
+    pub(super) fn of(value: Value<'_>) -> Option<Usage> {
+        let mut usage = Usage::default();
+        for (name, value) in value.fields() {
+            match name {
+                "prompt_tokens" => usage.prompt = value.as_u32(),
+                "completion_tokens" => usage.completion = value.as_u32(),
+                "prompt_tokens_details" => usage.cached = count(value, "cached_tokens"),
+                "completion_tokens_details" => usage.reasoning = count(value, "reasoning_tokens"),
+                _ => {}
+            }
+        }
+        (usage != Usage::default()).then_some(usage)
+    }
+}
+
+fn count(details: Value<'_>, name: &str) -> Option<u32> {
+    details.field(name).and_then(Value::as_u32)
 }

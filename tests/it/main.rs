@@ -2,3 +2,4 @@
 
 mod corpus;
 mod wire_split;
+mod api_captures;

@@ -1,0 +1,174 @@
+//! Request bodies.
+//!
+//! A [`Template`] holds everything of a body but the prompt and the limit on the answer; those two are all that is
+//! written per request. Which options a run asks for is decided in `plan`.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::Dialect;
+
+/// What is asked for in every body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BodyOptions {
+    /// `n`; sent if more than one.
+    pub choices: u32,
+    /// `ignore_eos: true`.
+    pub ignore_eos: bool,
+    /// `min_tokens` equal to `max_tokens`.
+    pub min_tokens: bool,
+    /// `stream_options.include_usage: true`; sent with a stream only.
+    pub include_usage: bool,
+    /// `stream_options.continuous_usage_stats: true`; sent with a stream only.
+    pub continuous_usage: bool,
+    /// Sampling parameters, sent as they are.
+    pub sampling: Map<String, Value>,
+    /// Further fields. One that has the name of another field, the prompt's and the limit's included, stands in its
+    /// place.
+    pub extra_body: Map<String, Value>,
+}
+
+impl Default for BodyOptions {
+    fn default() -> BodyOptions {
+        BodyOptions {
+            choices: 1,
+            ignore_eos: false,
+            min_tokens: false,
+            include_usage: false,
+            continuous_usage: false,
+            sampling: Map::new(),
+            extra_body: Map::new(),
+        }
+    }
+}
+
+/// A body with two blanks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// Bytes that are the same in every body.
+    Fixed(Vec<u8>),
+    /// The prompt as a JSON string.
+    Prompt,
+    /// The largest number of tokens of the answer.
+    Limit,
+}
+
+impl Template {
+    /// The body of a request for `model`.
+    #[must_use]
+    pub fn new(dialect: Dialect, model: &str, stream: bool, options: &BodyOptions) -> Template {
+        let mut fields = Fields::default();
+        fields.fixed("model", &json!(model));
+        match dialect {
+            Dialect::OpenaiChat => fields
+                .put("messages", vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")]),
+            Dialect::Openai => fields.put("prompt", vec![Part::Prompt]),
+        }
+        fields.put("max_tokens", vec![Part::Limit]);
+        if options.min_tokens {
+            fields.put("min_tokens", vec![Part::Limit]);
+        }
+        if options.ignore_eos {
+            fields.fixed("ignore_eos", &json!(true));
+        }
+        if options.choices > 1 {
+            fields.fixed("n", &json!(options.choices));
+        }
+        fields.fixed_all(&options.sampling);
+        fields.fixed("stream", &json!(stream));
+        if let Some(value) = stream_options(options).filter(|_| stream) {
+            fields.fixed("stream_options", &value);
+        }
+        fields.fixed_all(&options.extra_body);
+        Template { parts: fields.into_parts() }
+    }
+
+    /// Appends the body of one request to `out`.
+    pub fn write(&self, out: &mut Vec<u8>, prompt: &str, max_tokens: u32) {
+        for part in &self.parts {
+            match part {
+                Part::Fixed(bytes) => out.extend_from_slice(bytes),
+                Part::Prompt => write_string(out, prompt),
+                Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
+            }
+        }
+    }
+}
+
+fn stream_options(options: &BodyOptions) -> Option<Value> {
+    let mut wishes = Map::new();
+    if options.include_usage {
+        wishes.insert("include_usage".to_owned(), json!(true));
+    }
+    if options.continuous_usage {
+        wishes.insert("continuous_usage_stats".to_owned(), json!(true));
+    }
+    (!wishes.is_empty()).then_some(Value::Object(wishes))
+}
+
+/// The fields of the body in their order, each name once.
+#[derive(Default)]
+struct Fields {
+    list: Vec<(String, Vec<Part>)>,
+}
+
+impl Fields {
+    /// Adds a field, in the place of an earlier one of that name if there is one.
+    fn put(&mut self, name: &str, value: Vec<Part>) {
+        match self.list.iter_mut().find(|(earlier, _)| earlier == name) {
+            Some((_, place)) => *place = value,
+            None => self.list.push((name.to_owned(), value)),
+        }
+    }
+
+    fn fixed(&mut self, name: &str, value: &Value) {
+        self.put(name, vec![Part::Fixed(value.to_string().into_bytes())]);
+    }
+
+    fn fixed_all(&mut self, values: &Map<String, Value>) {
+        for (name, value) in values {
+            self.fixed(name, value);
+        }
+    }
+
+    /// The whole object; fixed parts beside each other become one.
+    fn into_parts(self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut pending = b"{".to_vec();
+        for (place, (name, value)) in self.list.into_iter().enumerate() {
+            if place > 0 {
+                pending.push(b',');
+            }
+            write_string(&mut pending, &name);
+            pending.push(b':');
+            for part in value {
+                match part {
+                    Part::Fixed(bytes) => pending.extend_from_slice(&bytes),
+                    blank => parts.extend([Part::Fixed(std::mem::take(&mut pending)), blank]),
+                }
+            }
+        }
+        pending.push(b'}');
+        parts.push(Part::Fixed(pending));
+        parts
+    }
+}
+
+fn fixed(text: &str) -> Part {
+    Part::Fixed(text.as_bytes().to_vec())
+}
+
+/// Appends `text` as a JSON string. `serde_json` copies the runs between two characters that need an escape: a
+/// prompt of plain words is one copy.
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a Vec takes every write, and a string is always JSON");
+}

@@ -1,0 +1,89 @@
+use super::*;
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn body(template: &Template, prompt: &str, max_tokens: u32) -> String {
+    let mut out = b"kept".to_vec();
+    template.write(&mut out, prompt, max_tokens);
+    String::from_utf8(out).unwrap().strip_prefix("kept").unwrap().to_owned()
+}
+
+#[test]
+fn a_plain_chat_body_is_exactly_this() {
+    let template = Template::new(Dialect::OpenaiChat, "m/1", true, &BodyOptions::default());
+    assert_eq!(
+        body(&template, "one two", 16),
+        r#"{"model":"m/1","messages":[{"role":"user","content":"one two"}],"max_tokens":16,"stream":true}"#
+    );
+}
+
+#[test]
+fn a_completions_body_with_every_option_is_exactly_this() {
+    let options = BodyOptions {
+        choices: 2,
+        ignore_eos: true,
+        min_tokens: true,
+        include_usage: true,
+        continuous_usage: true,
+        sampling: map(json!({"temperature": 0.0, "top_k": -1})),
+        extra_body: map(json!({"seed": 7})),
+    };
+    let template = Template::new(Dialect::Openai, "m", true, &options);
+    assert_eq!(
+        body(&template, "a", 8),
+        concat!(
+            r#"{"model":"m","prompt":"a","max_tokens":8,"min_tokens":8,"ignore_eos":true,"n":2,"temperature":0.0,"#,
+            r#""top_k":-1,"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"#,
+            r#""seed":7}"#
+        )
+    );
+}
+
+#[test]
+fn stream_options_are_sent_with_a_stream_only() {
+    let options = BodyOptions { include_usage: true, continuous_usage: true, ..BodyOptions::default() };
+    let template = Template::new(Dialect::Openai, "m", false, &options);
+    assert_eq!(body(&template, "a", 1), r#"{"model":"m","prompt":"a","max_tokens":1,"stream":false}"#);
+}
+
+#[test]
+fn a_further_field_stands_in_the_place_of_ours() {
+    let options = BodyOptions {
+        min_tokens: true,
+        include_usage: true,
+        sampling: map(json!({"temperature": 1.0})),
+        extra_body: map(json!({
+            "model": "other", "messages": [], "max_tokens": 3, "min_tokens": 1, "temperature": 0.5,
+            "stream_options": {"include_usage": false}, "stream": false,
+        })),
+        ..BodyOptions::default()
+    };
+    let template = Template::new(Dialect::OpenaiChat, "m", true, &options);
+    assert_eq!(
+        body(&template, "unused", 99),
+        concat!(
+            r#"{"model":"other","messages":[],"max_tokens":3,"min_tokens":1,"temperature":0.5,"stream":false,"#,
+            r#""stream_options":{"include_usage":false}}"#
+        )
+    );
+}
+
+#[test]
+fn names_and_prompts_are_escaped() {
+    let options = BodyOptions { extra_body: map(json!({"a\"b": "c\\d"})), ..BodyOptions::default() };
+    for dialect in [Dialect::OpenaiChat, Dialect::Openai] {
+        let template = Template::new(dialect, "m\"\n", true, &options);
+        let prompt = "quote \" slash \\ line \n null \0 你 🦀 \u{2028}";
+        let read: Value = serde_json::from_str(&body(&template, prompt, u32::MAX)).unwrap();
+        let said = match dialect {
+            Dialect::OpenaiChat => &read["messages"][0]["content"],
+            Dialect::Openai => &read["prompt"],
+        };
+        assert_eq!(said, prompt);
+        assert_eq!(read["model"], "m\"\n");
+        assert_eq!(read["a\"b"], "c\\d");
+        assert_eq!(read["max_tokens"], u32::MAX);
+    }
+}

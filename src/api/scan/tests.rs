@@ -1,0 +1,295 @@
+use super::*;
+use Dialect::{Openai, OpenaiChat};
+
+/// What the scan knows of an event, as `choice channel text`; `None` where it asks.
+fn known(dialect: Dialect, data: &str) -> Option<String> {
+    fuzz_json_scan(data.as_bytes());
+    let known = scan(dialect, data.as_bytes(), true)?;
+    Some(match known.piece {
+        None => "nothing".to_owned(),
+        Some((channel, text)) => format!("{} {channel:?} {text}", known.choice),
+    })
+}
+
+#[test]
+fn the_usual_chunk_of_each_server_is_known() {
+    for (server, dialect, data, expected) in USUAL {
+        assert_eq!(known(*dialect, data).as_deref(), Some(*expected), "{server}");
+    }
+}
+
+#[test]
+fn anything_unusual_goes_to_the_full_parser() {
+    for data in [
+        "",
+        "{",
+        "{}",
+        "null",
+        "[DONE]",
+        r#"{"choices":[]}"#,
+        r#"{"choices":null}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a","content":"b"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a","content":""}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a","content":null}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"delta":{}}]}"#,
+        r#"{"choices":[{"index":0,"index":1,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"choices":[{"index":0}]}"#,
+        r#"{"object":"x","object":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+        r#"{"object":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+        r#"{"type":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"error":{"message":"x"}}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a","reasoning":"b"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":["a"]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"token_ids":[1]}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"logprobs":{"content":[]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a\u0062"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a\n"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"c\u006fntent":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"created":1.5}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"created":01}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"created":1234567890123456789}"#,
+        r#"{"choices":[{"index":4294967296,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":-1,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}]} x"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}},]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],}"#,
+        r#"{"choices":[{"index":0 "delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"x":nullx}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":nul}"#,
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\nb\"}}]}",
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"abcdefgh\u{1}\"}}]}",
+        r#"{"choices":[{"index":0,"text":"a"}]}"#,
+    ] {
+        assert_eq!(known(OpenaiChat, data), None, "{data}");
+    }
+    assert_eq!(known(Openai, r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#), None);
+    assert_eq!(known(Openai, r#"{"choices":[{"index":0,"text":"a","text":"b"}]}"#), None);
+}
+
+#[test]
+fn where_no_text_is_wanted_simple_escapes_are_known_too() {
+    for data in [r#"a\n"#, r#"\""#, r#"\\"#, r#"abcdefg\\\"hijk\/\b\f\r\t"#] {
+        let data = format!(r#"{{"choices":[{{"index":2,"delta":{{"content":"{data}"}}}}]}}"#);
+        fuzz_json_scan(data.as_bytes());
+        let expected = Known { choice: 2, piece: Some((Channel::Content, "")) };
+        assert_eq!(scan(OpenaiChat, data.as_bytes(), false), Some(expected), "{data}");
+    }
+    for data in [r"\u0041", r"\x", r"\", r#"\\""#] {
+        let data = format!(r#"{{"choices":[{{"index":2,"delta":{{"content":"{data}"}}}}]}}"#);
+        fuzz_json_scan(data.as_bytes());
+        assert_eq!(scan(OpenaiChat, data.as_bytes(), false), None, "{data}");
+    }
+}
+
+#[test]
+fn bad_utf8_is_never_handed_out() {
+    for bad in [&b"\xff"[..], b"\xe2", b"\xe2\x82", b"\xf0\x9f\xa6", b"\xed\xa0\x80", b"\xc0\xaf"] {
+        for place in ["model", "content"] {
+            let mut data = br#"{"model":""#.to_vec();
+            data.extend(if place == "model" { bad } else { b"m" });
+            data.extend(br#"","choices":[{"index":0,"delta":{"content":""#);
+            data.extend(if place == "content" { bad } else { b"a" });
+            data.extend(br#""}}]}"#);
+            fuzz_json_scan(&data);
+            assert_eq!(scan(OpenaiChat, &data, true).is_some(), place == "model");
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_at_the_first_special_byte_wherever_it_stands() {
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
+    let mut random = Random(7);
+    for length in 0..40 {
+        for _ in 0..200 {
+            let text: Vec<u8> = (0..length).map(|_| BYTES[random.below(BYTES.len())]).collect();
+            let naive = text.iter().position(|byte| is_special(byte)).unwrap_or(length);
+            assert_eq!(plain_run(&text), naive, "{text:?}");
+        }
+    }
+}
+
+/// Tens of thousands of damaged chunks. Whatever the scan knows of one, the full parser reports the same.
+#[test]
+fn the_scan_agrees_with_the_full_parser_on_damaged_chunks() {
+    let mut random = Random(1);
+    let mut still_known = 0;
+    for round in 0..20_000 {
+        let (_, dialect, data, _) = USUAL[round % USUAL.len()];
+        let mut data = data.as_bytes().to_vec();
+        for _ in 0..=random.below(4) / 3 {
+            damage(&mut data, &mut random);
+        }
+        fuzz_json_scan(&data);
+        still_known += usize::from(scan(dialect, &data, false).is_some());
+    }
+    assert!((2_000..10_000).contains(&still_known), "the damage is too weak or too strong: {still_known}");
+}
+
+fn damage(data: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(data.len() + 1);
+    let size = random.below(12);
+    let end = (at + size).min(data.len());
+    match random.below(6) {
+        0 => drop(data.drain(at..end)),
+        1 => {
+            let copy = data[at..end].to_vec();
+            let to = random.below(data.len() + 1);
+            data.splice(to..to, copy);
+        }
+        2 => data.truncate(data.len() - random.below(4).min(data.len())),
+        3 => {
+            // Where a field may begin, so that many of the results are documents again.
+            let starts = (0..data.len()).filter(|at| matches!(data[*at], b'{' | b',')).map(|at| at + 1);
+            let starts: Vec<usize> = starts.collect();
+            let at = if starts.is_empty() { at } else { starts[random.below(starts.len())] };
+            let token = TOKENS[random.below(TOKENS.len())];
+            data.splice(at..at, token.bytes());
+        }
+        4 => {
+            let token = TOKENS[random.below(TOKENS.len())];
+            data.splice(at..end, token.bytes());
+        }
+        _ => {
+            if let Some(byte) = data.get_mut(at) {
+                *byte = BYTES[random.below(BYTES.len())];
+            }
+        }
+    }
+}
+
+/// xorshift: the same bytes in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+const BYTES: &[u8] =
+    b"\"\"\\\\{}[],: aZ09.-+eEnu/\x00\x01\x1f \x20\x21\x22\x23\x5b\x5d\x7f\x80\x9f\xa0\xa2\xdc\xe2\xff\n\t";
+
+const TOKENS: &[&str] = &[
+    "\"content\":\"a\",",
+    "\"content\":null,",
+    "\"content\":\"\",",
+    "\"index\":1,",
+    "\"choices\":[],",
+    "\"delta\":{},",
+    "\"error\":\"e\",",
+    "\"error\":null,",
+    "\"object\":\"error\",",
+    "\"type\":\"error\",",
+    "\"usage\":{\"completion_tokens\":1},",
+    "\"finish_reason\":\"stop\",",
+    "\"token_ids\":[1,2],",
+    "\"text\":\"t\",",
+    "\"reasoning\":\"r\",",
+    ",{\"index\":1}",
+    "null",
+    "{}",
+    "[]",
+    "\\n",
+    "\\\"",
+    "\\ud800",
+    "\\u0041",
+    "12345678901234567890",
+    "1.5",
+    "\u{fffd}",
+    "\"",
+    ",",
+    " ",
+];
+
+/// Server, dialect, data, what it says.
+const USUAL: &[(&str, Dialect, &str, &str)] = &[
+    (
+        "vLLM",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-8d123781d36db42f","object":"chat.completion.chunk","created":1796061161,"model":"tiny","choices":[{"index":0,"delta":{"content":" corn"},"logprobs":null,"finish_reason":null,"token_ids":null}]}"#,
+        "0 Content  corn",
+    ),
+    (
+        "vLLM, role",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-8d123781d36db42f","object":"chat.completion.chunk","created":1796061161,"model":"tiny","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}"#,
+        "nothing",
+    ),
+    (
+        "vLLM, reasoning",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-949c893ddac27c1f","object":"chat.completion.chunk","created":1796061518,"model":"tiny-think","choices":[{"index":1,"delta":{"reasoning":" lef"},"logprobs":null,"finish_reason":null,"token_ids":null}]}"#,
+        "1 Reasoning  lef",
+    ),
+    (
+        "vLLM, completions",
+        Openai,
+        r#"{"id":"cmpl-991594e8c22022c8","object":"text_completion","created":1796061184,"model":"tiny","choices":[{"index":0,"text":" islan","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}"#,
+        "0 Content  islan",
+    ),
+    (
+        "llama.cpp",
+        OpenaiChat,
+        r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" corn"}}],"created":1796061161,"id":"chatcmpl-x","model":"tiny","system_fingerprint":"b10434-7e4c0a9","object":"chat.completion.chunk"}"#,
+        "0 Content  corn",
+    ),
+    (
+        "llama.cpp, role",
+        OpenaiChat,
+        r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1796061161,"id":"chatcmpl-x","model":"tiny","system_fingerprint":"b10434-7e4c0a9","object":"chat.completion.chunk"}"#,
+        "nothing",
+    ),
+    (
+        "llama.cpp, completions",
+        Openai,
+        r#"{"choices":[{"text":" a","index":0,"logprobs":null,"finish_reason":null}],"created":1796061161,"model":"tiny","system_fingerprint":"b10434","object":"text_completion","id":"chatcmpl-x"}"#,
+        "0 Content  a",
+    ),
+    (
+        "llama-cpp-python",
+        OpenaiChat,
+        r#"{"id": "chatcmpl-2d40d0ff", "model": "tiny", "created": 1796061923, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": " a"}, "logprobs": null, "finish_reason": null}]}"#,
+        "0 Content  a",
+    ),
+    (
+        "SGLang",
+        OpenaiChat,
+        r#"{"id":"a41f","object":"chat.completion.chunk","created":1796061161,"model":"m","choices":[{"index":0,"delta":{"role":null,"content":"你🦀","reasoning_content":null,"tool_calls":null},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}"#,
+        "0 Content 你🦀",
+    ),
+    (
+        "Dynamo",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-aacff6f1","choices":[{"index":0,"delta":{"content":" filler1408","role":"assistant"},"finish_reason":null,"logprobs":null}],"created":1796061470,"model":"tiny","object":"chat.completion.chunk"}"#,
+        "0 Content  filler1408",
+    ),
+    (
+        "Dynamo, completions",
+        Openai,
+        r#"{"id":"cmpl-e2037cef","choices":[{"text":" filler1955","index":0}],"created":1796061476,"model":"tiny","system_fingerprint":null,"object":"text_completion","usage":null}"#,
+        "0 Content  filler1955",
+    ),
+    (
+        "transformers serve",
+        OpenaiChat,
+        r#"{"id":"req_0","choices":[{"delta":{"content":" a"},"index":0}],"created":1796061161,"model":"tiny","object":"chat.completion.chunk","system_fingerprint":""}"#,
+        "0 Content  a",
+    ),
+    (
+        "OpenAI",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-B","object":"chat.completion.chunk","created":1796061161,"model":"gpt","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{"refusal":" a"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"x1"}"#,
+        "0 Refusal  a",
+    ),
+];
