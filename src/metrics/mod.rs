@@ -6,6 +6,7 @@
 pub mod metric;
 pub mod outcome;
 pub mod record;
+pub mod slo;
 pub mod tally;
 
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
