@@ -2,7 +2,23 @@
 //!
 //! A plan says what is sent, where, when and until when. It is inert data, written by the command line or read from
 //! a TOML file, and the same plan with the same seed gives the same requests at the same planned times for any
-//! number of shards. Secrets are not part of it.
+//! number of shards. Secrets are not part of it ([`Secrets`] travels beside it).
+//!
+//! A plan is made in three steps: [`Plan::from_toml`] or [`Plan::new`] and the command line's flags, which may leave
+//! things open; [`Plan::complete`], which fills what was left open with the defaults; [`Plan::validate`], which says
+//! what cannot be run. After that no code sees a string where an enum is meant.
+
+mod check;
+mod endpoint;
+mod error;
+mod level;
+mod secrets;
+mod text;
+
+pub use endpoint::{Address, Scheme, default_path};
+pub use error::{Error, nearest};
+pub use level::Descriptors;
+pub use secrets::{Secret, Secrets};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +30,17 @@ pub use crate::metrics::slo::Slo;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Seed of every random draw.
+    /// Seed of every random draw, at most [`Plan::SEED_MAX`].
+    #[serde(default)]
     pub seed: u64,
     /// Whom to ask.
+    #[serde(default)]
     pub target: Target,
     /// The load settings, run one after another.
+    #[serde(default)]
     pub levels: Vec<Level>,
     /// What to ask.
+    #[serde(default)]
     pub workload: Workload,
     /// Limits that a good request keeps.
     #[serde(default)]
@@ -38,26 +58,22 @@ pub struct Plan {
 
 /// Endpoints and how to speak to them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Target {
     /// Where requests go, in the order given.
     pub endpoints: Vec<Endpoint>,
-    /// Models asked for; requests take them in turn.
+    /// Models asked for; requests take them in turn. Empty until the server was asked for its only one.
     pub models: Vec<String>,
     /// Dialect of requests and answers.
-    #[serde(default)]
     pub dialect: Dialect,
     /// Path of the request; the dialect's own (`/v1/chat/completions`) if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether answers are streamed.
-    #[serde(default = "yes")]
+    /// Whether answers are streamed. They are by default.
     pub stream: bool,
     /// Further request headers that are not secret, in order.
-    #[serde(default)]
     pub headers: Vec<Header>,
     /// TLS settings, used by `https` endpoints.
-    #[serde(default)]
     pub tls: Tls,
 }
 
@@ -91,25 +107,25 @@ pub struct Tls {
     pub cacert: Option<String>,
 }
 
-/// One load setting.
+/// One load setting. By default a burst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Level {
     /// How requests arrive.
     pub load: Load,
     /// When the level ends.
     pub stop: Stop,
-    /// Warm-up requests before it, sent at the level's own concurrency; they count nowhere.
-    #[serde(default)]
+    /// Warm-up requests before it, sent at the level's own concurrency; they count nowhere. 2 by default.
     pub warmups: u32,
 }
 
 /// How requests arrive.
 ///
 /// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`]). Otherwise an open loop,
-/// with `cap` as the largest number in flight if given.
+/// with `cap` as the largest number in flight if given. Where a file names no arrivals, `users` makes them
+/// [`Arrivals::Closed`]; without `users` they are a burst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "level::LoadText")]
 pub struct Load {
     /// The arrival process.
     pub arrivals: Arrivals,
@@ -153,59 +169,51 @@ pub enum Arrivals {
 
 /// When a level ends: after `units` sessions or `duration_s`, whichever is given; both: whichever comes first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Stop {
     /// Number of sessions (requests, while a session has one turn).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
-    /// Planned length, s: no send is planned later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Planned length, s: every send is planned before its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
-    /// How long requests still open at the end are followed, s.
-    #[serde(default = "grace")]
+    /// How long requests still open at the end are followed, s. 30 by default.
     pub grace_s: f64,
 }
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Workload {
-    /// Words of a synthetic prompt; each is one token in most tokenizers.
+    /// Words of a synthetic prompt; each is one token in most tokenizers. 128 by default.
     pub input_words: u32,
-    /// `max_tokens` of each request.
+    /// `max_tokens` of each request. 64 by default.
     pub output_tokens: u32,
-    /// Choices per request (`n`).
-    #[serde(default = "one")]
+    /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
-    #[serde(default)]
     pub options: RequestOptions,
     /// Sampling parameters, sent as they are.
-    #[serde(default)]
     pub sampling: Sampling,
-    /// Further body fields; they win over all others.
-    #[serde(default)]
+    /// Further body fields; they win over all others. A file may also give them as one string of JSON, which it must
+    /// where TOML cannot hold them (it has no null).
+    #[serde(deserialize_with = "text::extra_body")]
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Optional request fields. A field that the server refused is switched off and named in `dropped`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RequestOptions {
-    /// `ignore_eos: true`.
-    #[serde(default)]
+    /// `ignore_eos: true`. On by default.
     pub ignore_eos: bool,
-    /// `min_tokens` equal to `max_tokens`.
-    #[serde(default)]
+    /// `min_tokens` equal to `max_tokens`. Off by default.
     pub min_tokens: bool,
-    /// `stream_options.include_usage: true`.
-    #[serde(default)]
+    /// `stream_options.include_usage: true`. On by default.
     pub include_usage: bool,
-    /// `stream_options.continuous_usage_stats: true`.
-    #[serde(default)]
+    /// `stream_options.continuous_usage_stats: true`. Off by default.
     pub continuous_usage: bool,
     /// Fields switched off because the server refused them.
-    #[serde(default)]
     pub dropped: Vec<String>,
 }
 
@@ -289,6 +297,26 @@ pub struct Keep {
     pub chunks: bool,
 }
 
+impl Plan {
+    /// Largest seed: what the integers of TOML hold.
+    pub const SEED_MAX: u64 = i64::MAX as u64;
+
+    /// The plan that leaves everything but the seed to the defaults: no endpoint, no model, no level yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Plan {
+        Plan {
+            seed,
+            target: Target::default(),
+            levels: Vec::new(),
+            workload: Workload::default(),
+            slo: Slo::default(),
+            limits: Limits::default(),
+            client: Client::default(),
+            keep: Keep::default(),
+        }
+    }
+}
+
 impl Load {
     /// A closed loop of `users`.
     #[must_use]
@@ -315,6 +343,58 @@ impl Load {
     }
 }
 
+impl Default for Target {
+    fn default() -> Target {
+        Target {
+            endpoints: Vec::new(),
+            models: Vec::new(),
+            dialect: Dialect::default(),
+            path: None,
+            stream: true,
+            headers: Vec::new(),
+            tls: Tls::default(),
+        }
+    }
+}
+
+impl Default for Level {
+    fn default() -> Level {
+        let load = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
+        Level { load, stop: Stop::default(), warmups: 2 }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop { units: None, duration_s: None, grace_s: 30.0 }
+    }
+}
+
+impl Default for Workload {
+    fn default() -> Workload {
+        Workload {
+            input_words: 128,
+            output_tokens: 64,
+            choices: 1,
+            options: RequestOptions::default(),
+            sampling: Sampling::default(),
+            extra_body: serde_json::Map::new(),
+        }
+    }
+}
+
+impl Default for RequestOptions {
+    fn default() -> RequestOptions {
+        RequestOptions {
+            ignore_eos: true,
+            min_tokens: false,
+            include_usage: true,
+            continuous_usage: false,
+            dropped: Vec::new(),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits { connect_s: 10.0, first_s: 600.0, gap_s: 120.0, total_s: 3600.0 }
@@ -331,16 +411,4 @@ impl Default for Keep {
     fn default() -> Keep {
         Keep { records: true, chunks: false }
     }
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn grace() -> f64 {
-    30.0
 }

@@ -1,1 +1,12 @@
-//! Under construction.
+//! What is sent and when: pure functions of the seed and the request's index.
+//!
+//! Nothing here knows how many shards there are, what the time is, or where a byte goes. Whatever a shard plans, any
+//! other shard, process or host plans alike.
+
+pub mod arrival;
+pub mod preview;
+pub mod prompts;
+mod words;
+
+pub use arrival::{Dealt, Due, Schedule};
+pub use preview::Preview;

@@ -1,0 +1,183 @@
+//! What follows from a level: its default length, its label, the descriptors it needs, its own seed.
+
+use serde::Deserialize;
+
+use super::{Arrivals, Level, Load, Plan};
+
+/// How a load is written in a file: arrivals may be left out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LoadText {
+    arrivals: Option<Arrivals>,
+    cap: Option<u32>,
+    users: Option<u32>,
+    think_s: f64,
+}
+
+impl Default for LoadText {
+    fn default() -> LoadText {
+        LoadText { arrivals: None, cap: None, users: None, think_s: 0.0 }
+    }
+}
+
+impl From<LoadText> for Load {
+    fn from(text: LoadText) -> Load {
+        let LoadText { arrivals, cap, users, think_s } = text;
+        let unnamed = if users.is_some() { Arrivals::Closed } else { Arrivals::Burst };
+        Load { arrivals: arrivals.unwrap_or(unnamed), cap, users, think_s }
+    }
+}
+
+/// File descriptors that a plan needs for its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptors {
+    /// Connections open at once.
+    pub connections: u64,
+    /// The number is a guess: an open loop without a cap has no bound but the server's speed.
+    pub estimated: bool,
+}
+
+impl Plan {
+    /// Fills what was left open: one burst where there is no level, [`Level::default_units`] where a level has
+    /// neither a number of requests nor a duration (and in a burst, which a duration does not end).
+    pub fn complete(&mut self) {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        for level in &mut self.levels {
+            let endless = level.stop.duration_s.is_none() || level.load.arrivals == Arrivals::Burst;
+            if level.stop.units.is_none() && endless {
+                level.stop.units = Some(level.default_units());
+            }
+        }
+    }
+
+    /// The seed of level `ordinal` (from 0): levels have different prompts and schedules, so that no level finds the
+    /// previous one's prompts in the server's cache.
+    #[must_use]
+    pub fn level_seed(&self, ordinal: usize) -> u64 {
+        // Level 0 keeps the seed, so that a run of one level is what its seed says. The multiplier is odd, so that
+        // no two levels below 2^64 share a seed.
+        self.seed.wrapping_add((ordinal as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// What the connections of the most demanding level need: users, cap, units of a burst; for an open loop without
+    /// a cap, twice its rate times the time that a request of exactly the SLO takes (without an SLO: 500 ms and
+    /// 50 ms a token), at most its units. The program itself needs some more.
+    #[must_use]
+    pub fn descriptors_needed(&self) -> Descriptors {
+        let none = Descriptors { connections: 0, estimated: false };
+        let of_levels = self.levels.iter().map(|level| self.level_descriptors(level));
+        of_levels.fold(none, |most, next| if next.connections > most.connections { next } else { most })
+    }
+
+    fn level_descriptors(&self, level: &Level) -> Descriptors {
+        let units = level.stop.units.unwrap_or(u64::MAX);
+        let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
+        match (level.load.users.or(level.load.cap), level.load.rate()) {
+            (Some(most), _) => sure(u64::from(most)),
+            (None, None) => sure(level.stop.units.unwrap_or_else(|| level.default_units())),
+            (None, Some(rate)) => {
+                let (ttft_ms, tpot_ms) =
+                    (self.slo.ttft_ms.unwrap_or(500.0), self.slo.tpot_ms.unwrap_or(50.0));
+                let e2e_s = (ttft_ms + tpot_ms * f64::from(self.workload.output_tokens)) / 1000.0;
+                let in_flight = (2.0 * rate * e2e_s).ceil() as u64;
+                Descriptors { connections: in_flight.clamp(1, units.max(1)), estimated: true }
+            }
+        }
+    }
+}
+
+impl Level {
+    /// Requests of a level that says nothing else: max(16, 4 N) for N users, 64 for a rate or a burst.
+    #[must_use]
+    pub fn default_units(&self) -> u64 {
+        match self.load.users {
+            Some(users) => (4 * u64::from(users)).max(16),
+            None => 64,
+        }
+    }
+
+    /// A few words for tables: `4 users`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let load = &self.load;
+        if let Some(users) = load.users {
+            return format!("{users} user{}", if users == 1 { "" } else { "s" });
+        }
+        let mut label = match (load.rate(), self.stop.units) {
+            (Some(rate), _) => format!("{rate} req/s"),
+            (None, Some(units)) => format!("burst of {units}"),
+            (None, None) => "burst".to_owned(),
+        };
+        if let Some(cap) = load.cap {
+            label.push_str(&format!(", cap {cap}"));
+        }
+        label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Stop;
+
+    fn open(arrivals: Arrivals, cap: Option<u32>) -> Level {
+        Level { load: Load { arrivals, cap, users: None, think_s: 0.0 }, ..Level::default() }
+    }
+
+    fn closed(users: u32) -> Level {
+        Level { load: Load::closed(users), ..Level::default() }
+    }
+
+    #[test]
+    fn labels() {
+        let poisson = Arrivals::Poisson { rate: 5.0 };
+        let burst = Level { stop: Stop { units: Some(64), ..Stop::default() }, ..Level::default() };
+        assert_eq!(closed(1).label(), "1 user");
+        assert_eq!(closed(4).label(), "4 users");
+        assert_eq!(open(poisson, None).label(), "5 req/s");
+        assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
+        assert_eq!(burst.label(), "burst of 64");
+    }
+
+    #[test]
+    fn what_is_left_open_is_completed() {
+        let mut plan = Plan::new(1);
+        plan.complete();
+        assert_eq!(plan.levels[0].label(), "burst of 64");
+
+        let timed = |level: Level| Level { stop: Stop { duration_s: Some(9.0), ..Stop::default() }, ..level };
+        plan.levels =
+            vec![closed(1), closed(32), open(Arrivals::Poisson { rate: 1.0 }, Some(4)), timed(closed(2))];
+        plan.levels.push(timed(Level::default()));
+        plan.complete();
+        let units: Vec<_> = plan.levels.iter().map(|l| l.stop.units).collect();
+        assert_eq!(units, [Some(16), Some(128), Some(64), None, Some(64)]);
+    }
+
+    #[test]
+    fn descriptors_are_those_of_the_largest_level() {
+        let mut plan = Plan::new(1);
+        plan.levels = vec![closed(8), closed(500), open(Arrivals::Poisson { rate: 90.0 }, Some(64))];
+        plan.complete();
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 500, estimated: false });
+
+        // 64 tokens at 50 ms after 500 ms are 3.7 s; twice 10 req/s of that are 74 connections, of which 64 requests
+        // can use 64.
+        plan.levels = vec![open(Arrivals::Poisson { rate: 10.0 }, None)];
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 74, estimated: true });
+        plan.complete();
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 64, estimated: true });
+
+        plan.levels = vec![Level { stop: Stop { units: Some(9000), ..Stop::default() }, ..Level::default() }];
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 9000, estimated: false });
+    }
+
+    #[test]
+    fn levels_have_seeds_of_their_own() {
+        let plan = Plan::new(42);
+        assert_eq!(plan.level_seed(0), 42);
+        assert_ne!(plan.level_seed(1), plan.level_seed(2));
+    }
+}

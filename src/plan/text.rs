@@ -1,0 +1,256 @@
+//! Plans as TOML: partial files in, whole plans out.
+//!
+//! Owns the reading of a plan file, with the line and the key of whatever is wrong in it. Files are opened elsewhere.
+
+use std::ops::Range;
+
+use serde::de::{Deserialize as _, Deserializer, Error as _};
+use serde_json::{Map, Value as Json};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    Arrivals, Client, Driver, Endpoint, Error, Header, Keep, Level, Limits, Load, Plan, RequestOptions,
+    Sampling, Slo, Stop, Target, Tls, Workload, nearest,
+};
+use crate::api::Dialect;
+
+impl Plan {
+    /// Reads a plan file. Keys that it leaves out have their defaults; the seed is then `fresh_seed`. What depends on
+    /// the rest stays open until [`Plan::complete`], so that the command line can still change it.
+    ///
+    /// # Errors
+    /// What is not TOML, unknown keys (with the nearest known one) and values of a wrong type, each with line and
+    /// key. Whether the plan makes sense is [`Plan::validate`]'s question.
+    pub fn from_toml(text: &str, fresh_seed: u64) -> Result<Plan, Error> {
+        let lines = Lines(text);
+        let document = DeTable::parse(text).map_err(|error| lines.broken(&error, None))?;
+        check_keys(document.get_ref(), &schema(), &mut Vec::new(), &lines)?;
+        let mut plan: Plan =
+            toml::from_str(text).map_err(|error| lines.broken(&error, Some(document.get_ref())))?;
+        if !document.get_ref().contains_key("seed") {
+            plan.seed = fresh_seed;
+        }
+        Ok(plan)
+    }
+
+    /// The whole plan as a file that [`Plan::from_toml`] reads back as the same plan.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut plan = self.clone();
+        let extra = std::mem::take(&mut plan.workload.extra_body);
+        let mut table =
+            toml::Table::try_from(&plan).expect("a plan holds tables, numbers in range and strings only");
+        let extra = toml::Value::try_from(&extra)
+            .unwrap_or_else(|_| toml::Value::String(Json::Object(extra).to_string()));
+        if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
+            workload.insert("extra_body".to_owned(), extra);
+        }
+        toml::to_string(&table).expect("a table of tables")
+    }
+}
+
+/// Reads `extra_body`: a table, or a string that holds a JSON object.
+pub(super) fn extra_body<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Json>, D::Error> {
+    match Json::deserialize(deserializer)? {
+        Json::Object(map) => Ok(map),
+        Json::String(text) => {
+            serde_json::from_str(&text).map_err(|e| D::Error::custom(format!("not a JSON object: {e}")))
+        }
+        _ => Err(D::Error::custom("expected a table, or a string that holds a JSON object")),
+    }
+}
+
+/// The text of a plan file, for finding lines.
+struct Lines<'t>(&'t str);
+
+impl Lines<'_> {
+    fn at(&self, span: &Range<usize>) -> String {
+        let before = self.0.as_bytes().iter().take(span.start);
+        format!("line {}", 1 + before.filter(|&&b| b == b'\n').count())
+    }
+
+    /// An error of the TOML reader; `document` where the text itself was sound.
+    fn broken(&self, error: &toml::de::Error, document: Option<&DeTable<'_>>) -> Error {
+        let span = error.span().unwrap_or(0..0);
+        let mut path = Vec::new();
+        if let Some(table) = document {
+            locate(table, &span, &mut path);
+        }
+        let subject = match path.is_empty() {
+            true => self.at(&span),
+            false => format!("{}, `{}`", self.at(&span), path.join(".")),
+        };
+        let remedy = match document {
+            Some(_) => "see `tokload run --print-config` for every key with a value",
+            None => "a plan file is TOML, as `tokload run --print-config` writes it",
+        };
+        Error::new(subject, error.message().trim_end_matches('.').replace('\n', ", "), remedy)
+    }
+}
+
+/// The keys that lead to the value at `span`.
+fn locate(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<String>) {
+    let within = |value: &Spanned<DeValue<'_>>| value.span().contains(&span.start);
+    for (key, value) in table {
+        // The span of a table written as `[a.b]` is that of its header, so look inside before saying no.
+        let depth = path.len();
+        path.push(key.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(inner) => locate(inner, span, path),
+            DeValue::Array(items) => {
+                for item in items.iter() {
+                    if let DeValue::Table(inner) = item.get_ref() {
+                        locate(inner, span, path);
+                    }
+                }
+            }
+            _ => {}
+        }
+        if path.len() > depth + 1 || within(value) {
+            return;
+        }
+        path.truncate(depth);
+    }
+}
+
+/// Refuses the first key of `table` that `schema` does not have.
+fn check_keys(
+    table: &DeTable<'_>,
+    schema: &toml::Table,
+    path: &mut Vec<String>,
+    lines: &Lines<'_>,
+) -> Result<(), Error> {
+    for (key, value) in table {
+        let name = key.get_ref().as_ref();
+        let Some(known) = schema.get(name) else {
+            path.push(name.to_owned());
+            let subject = format!("{}, `{}`", lines.at(&key.span()), path.join("."));
+            return Err(Error::new(subject, "is not a key of a plan", remedy(name, schema)));
+        };
+        path.push(name.to_owned());
+        if path.iter().map(String::as_str).ne(FREE) {
+            check_value(value.get_ref(), known, path, lines)?;
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn check_value(
+    value: &DeValue<'_>,
+    known: &toml::Value,
+    path: &mut Vec<String>,
+    lines: &Lines<'_>,
+) -> Result<(), Error> {
+    match (value, known) {
+        (DeValue::Table(inner), toml::Value::Table(known)) => check_keys(inner, known, path, lines),
+        (DeValue::Array(items), toml::Value::Array(known)) => match known.first() {
+            Some(known) => items.iter().try_for_each(|item| check_value(item.get_ref(), known, path, lines)),
+            None => Ok(()),
+        },
+        // A value of another type than the schema's is the deserialiser's to refuse.
+        _ => Ok(()),
+    }
+}
+
+/// What a user may have meant by the unknown key `name` among the keys of `siblings`.
+fn remedy(name: &str, siblings: &toml::Table) -> String {
+    if let Some(near) = nearest(name, siblings.keys().map(String::as_str)) {
+        return format!("did you mean `{near}`?");
+    }
+    if let Some(place) = find(name, &schema(), "") {
+        return format!("it belongs under [{place}]");
+    }
+    let known: Vec<_> = siblings.keys().map(|key| format!("`{key}`")).collect();
+    format!("known here: {}", known.join(", "))
+}
+
+/// The table of `schema` that has the key `name`.
+fn find(name: &str, schema: &toml::Table, path: &str) -> Option<String> {
+    schema.iter().find_map(|(key, value)| {
+        let inner = match value {
+            toml::Value::Table(inner) => inner,
+            toml::Value::Array(items) => items.first()?.as_table()?,
+            _ => return None,
+        };
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if inner.contains_key(name) { Some(path) } else { find(name, inner, &path) }
+    })
+}
+
+/// Every key of a plan with some value: a plan in which nothing is absent. It is written out in full so that a new
+/// field does not compile before it stands here.
+fn schema() -> toml::Table {
+    let mut table = toml::Table::try_from(full_plan()).expect("a plan is a table");
+    // An enum's keys depend on its variant; the full plan holds the one with most.
+    debug_assert!(table.contains_key("levels"));
+    if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
+        workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    }
+    table
+}
+
+fn full_plan() -> Plan {
+    let header = Header { name: String::new(), value: String::new() };
+    let target = Target {
+        endpoints: vec![Endpoint { url: String::new() }],
+        models: vec![String::new()],
+        dialect: Dialect::OpenaiChat,
+        path: Some(String::new()),
+        stream: true,
+        headers: vec![header],
+        tls: Tls { insecure: false, cacert: Some(String::new()) },
+    };
+    let arrivals = Arrivals::Gamma { rate: 1.0, burstiness: 1.0 };
+    let level = Level {
+        load: Load { arrivals, cap: Some(1), users: Some(1), think_s: 0.0 },
+        stop: Stop { units: Some(1), duration_s: Some(1.0), grace_s: 0.0 },
+        warmups: 0,
+    };
+    let options = RequestOptions {
+        ignore_eos: true,
+        min_tokens: true,
+        include_usage: true,
+        continuous_usage: true,
+        dropped: vec![String::new()],
+    };
+    let some = Some(0.0);
+    let sampling = Sampling {
+        temperature: some,
+        top_p: some,
+        top_k: Some(0),
+        min_p: some,
+        frequency_penalty: some,
+        presence_penalty: some,
+        repetition_penalty: some,
+    };
+    Plan {
+        seed: 0,
+        target,
+        levels: vec![level],
+        workload: Workload {
+            input_words: 1,
+            output_tokens: 1,
+            choices: 1,
+            options,
+            sampling,
+            extra_body: Map::new(),
+        },
+        slo: Slo { ttft_ms: some, ttfa_ms: some, tpot_ms: some, itl_max_ms: some, e2e_ms: some },
+        limits: Limits { connect_s: 0.0, first_s: 0.0, gap_s: 0.0, total_s: 0.0 },
+        client: Client {
+            workers: Some(1),
+            affinity: Some(vec![0]),
+            driver: Driver::Auto,
+            start_spread_us: 0.0,
+        },
+        keep: Keep { records: true, chunks: false },
+    }
+}
+
+/// The only table whose keys are the user's own.
+const FREE: [&str; 2] = ["workload", "extra_body"];
+
+#[cfg(test)]
+mod tests;

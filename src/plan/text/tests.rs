@@ -1,0 +1,124 @@
+use super::*;
+
+fn read(text: &str) -> Plan {
+    Plan::from_toml(text, 77).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(text: &str) -> Error {
+    Plan::from_toml(text, 77).expect_err(text)
+}
+
+#[test]
+fn an_empty_file_is_the_default_plan_with_a_fresh_seed() {
+    assert_eq!(read(""), Plan::new(77));
+    assert_eq!(read("seed = 3").seed, 3);
+    assert_eq!(read("seed = 0").seed, 0);
+}
+
+#[test]
+fn a_partial_file_keeps_the_other_defaults() {
+    let plan = read(
+        r#"
+        [target]
+        endpoints = [{ url = "http://h:8000" }]
+        [workload]
+        output_tokens = 5
+        [[levels]]
+        load = { users = 4 }
+        [[levels]]
+        load = { arrivals = { process = "poisson", rate = 2.5 }, cap = 8 }
+        stop = { duration_s = 60 }
+        "#,
+    );
+    assert!(plan.target.stream && plan.workload.options.ignore_eos);
+    assert_eq!(plan.workload, Workload { output_tokens: 5, ..Workload::default() });
+    assert_eq!(plan.levels[0], Level { load: Load::closed(4), ..Level::default() });
+    assert_eq!(plan.levels[1].load.rate(), Some(2.5));
+    assert_eq!(plan.levels[1].stop, Stop { duration_s: Some(60.0), ..Stop::default() });
+}
+
+#[test]
+fn a_plan_round_trips() {
+    let mut full = full_plan();
+    full.workload.extra_body.insert("stop".into(), serde_json::json!(["x", { "y": [1, 2.5, true] }]));
+    for plan in [full, Plan::new(Plan::SEED_MAX)] {
+        let text = plan.to_toml();
+        assert_eq!(Plan::from_toml(&text, 0).unwrap_or_else(|e| panic!("{e}\n{text}")), plan);
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+}
+
+#[test]
+fn every_process_round_trips() {
+    let processes = [
+        Arrivals::Burst,
+        Arrivals::Closed,
+        Arrivals::Constant { rate: 0.1 },
+        Arrivals::Gamma { rate: 3.0, burstiness: 0.25 },
+        Arrivals::Poisson { rate: 1e6 },
+    ];
+    for arrivals in processes {
+        let mut plan = full_plan();
+        plan.levels[0].load.arrivals = arrivals;
+        assert_eq!(Plan::from_toml(&plan.to_toml(), 0), Ok(plan));
+    }
+}
+
+#[test]
+fn an_extra_body_that_toml_cannot_hold_becomes_a_string() {
+    let mut plan = Plan::new(1);
+    plan.workload.extra_body.insert("guided".into(), Json::Null);
+    plan.workload.extra_body.insert("big".into(), serde_json::json!(u64::MAX));
+    assert!(plan.to_toml().contains("extra_body = '"));
+    assert_eq!(Plan::from_toml(&plan.to_toml(), 0), Ok(plan));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_line_and_nearest_name() {
+    let error = refused("seed = 1\n[target]\nmodel = [\"m\"]\n");
+    assert_eq!(error.subject, "line 3, `target.model`");
+    assert_eq!(error.remedy, "did you mean `models`?");
+
+    let error = refused("[[levels]]\nload = { user = 4 }\n");
+    assert_eq!(error.subject, "line 2, `levels.load.user`");
+    assert_eq!(error.remedy, "did you mean `users`?");
+}
+
+#[test]
+fn a_key_in_the_wrong_table_is_sent_to_the_right_one() {
+    assert_eq!(refused("users = 4").remedy, "it belongs under [levels.load]");
+    assert_eq!(refused("[slo]\nduration_s = 4").remedy, "it belongs under [levels.stop]");
+}
+
+#[test]
+fn a_stranger_is_answered_with_the_known_keys() {
+    assert_eq!(refused("[keep]\nqqq = 1").remedy, "known here: `chunks`, `records`");
+}
+
+#[test]
+fn the_keys_of_extra_body_are_the_users_own() {
+    let plan = read("[workload.extra_body]\nanything = 1\nnested = { at = [{ all = true }] }\n");
+    assert_eq!(plan.workload.extra_body["anything"], 1);
+    assert_eq!(read("[workload]\nextra_body = '{\"a\": null}'").workload.extra_body["a"], Json::Null);
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused_with_line_and_key() {
+    let error = refused("seed = 1\n[workload]\ninput_words = \"many\"\n");
+    assert_eq!(error.subject, "line 3, `workload.input_words`");
+    assert!(error.wrong.contains("string \"many\""), "{error}");
+
+    assert_eq!(refused("seed = -1").subject, "line 1, `seed`");
+    assert_eq!(refused("[target]\ndialect = \"klingon\"").subject, "line 2, `target.dialect`");
+    let error = refused("[[levels]]\n[levels.load]\narrivals = { process = \"poison\", rate = 1 }\n");
+    assert!(error.subject.starts_with("line 3, `levels.load"), "{error}");
+    assert!(error.wrong.contains("poison"), "{error}");
+}
+
+#[test]
+fn what_is_not_toml_is_refused_with_its_line() {
+    let error = refused("seed = 1\nlevels = [\n");
+    assert!(error.subject.starts_with("line "), "{error}");
+    assert!(!error.to_string().contains('\n'), "{error}");
+}
