@@ -209,7 +209,13 @@ impl Exchange {
     }
 
     /// Bytes were read.
-    pub fn on_bytes<S: Sink>(&mut self, at: &Arrival, bytes: &[u8], json: &mut Json, sink: &mut S) -> Progress {
+    pub fn on_bytes<S: Sink>(
+        &mut self,
+        at: &Arrival,
+        bytes: &[u8],
+        json: &mut Json,
+        sink: &mut S,
+    ) -> Progress {
         if self.answer.record.byte.is_none() && !bytes.is_empty() {
             self.answer.record.byte = Some(at.read);
         }
@@ -424,7 +430,11 @@ impl Exchange {
                 }
                 Err(_) => {
                     let outcome = self.failure(Class::Malformed, Kind::Protocol);
-                    return self.answer.fail(outcome, at.read, "an event or a line of it is over the size limit");
+                    return self.answer.fail(
+                        outcome,
+                        at.read,
+                        "an event or a line of it is over the size limit",
+                    );
                 }
             }
         }
@@ -482,8 +492,9 @@ impl Exchange {
     fn cut(&mut self, cut: Cut, now: Stamp) {
         self.over = true;
         self.leftover = true;
+        self.answer.fail_if_doomed(now);
         if self.answer.is_settled() {
-            if self.answer.done {
+            if self.answer.done && !self.answer.has_failed() {
                 self.answer.record.flags.insert(Flags::FRAMING_INCOMPLETE);
                 self.answer.settle_ok();
             }

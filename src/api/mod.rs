@@ -65,6 +65,22 @@ pub enum Finish {
     Other,
 }
 
+impl Finish {
+    /// The reason as servers spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Finish::Stop => "stop",
+            Finish::Length => "length",
+            Finish::ToolCalls => "tool_calls",
+            Finish::FunctionCall => "function_call",
+            Finish::ContentFilter => "content_filter",
+            Finish::Error => "error",
+            Finish::Other => "other",
+        }
+    }
+}
+
 /// Receives the parts of one event: an error first, then each choice in its place with its pieces, its token count
 /// and its finish reason, then usage.
 ///

@@ -22,6 +22,8 @@ pub(super) struct Answer {
     pub(super) dispatched: u64,
     /// A failure is fixed; later events mean nothing.
     failed: bool,
+    /// The message of an `error` field, which is no event but means that the answer has failed.
+    doom: Option<String>,
     /// JSON objects read.
     objects: u64,
     reasoning_seen: bool,
@@ -77,7 +79,11 @@ impl Usages {
         if ask.answers < 2 || self.count != ask.answers {
             return Some(last);
         }
-        let prompt = if ask.prompts > 1 { Some(self.prompt_sum / (ask.answers / ask.prompts).max(1)) } else { last.prompt };
+        let prompt = if ask.prompts > 1 {
+            Some(self.prompt_sum / (ask.answers / ask.prompts).max(1))
+        } else {
+            last.prompt
+        };
         Some(Usage { prompt, completion: Some(self.completion_sum), ..last })
     }
 }
@@ -104,6 +110,7 @@ impl Answer {
             done: false,
             dispatched: 0,
             failed: false,
+            doom: None,
             objects: 0,
             reasoning_seen: false,
             choices: Vec::new(),
@@ -127,6 +134,7 @@ impl Answer {
         self.done = false;
         self.dispatched = 0;
         self.failed = false;
+        self.doom = None;
         self.objects = 0;
         self.reasoning_seen = false;
         self.choices.clear();
@@ -138,6 +146,11 @@ impl Answer {
     /// Nothing that comes can change the outcome any more.
     pub(super) fn is_settled(&self) -> bool {
         self.done || self.failed
+    }
+
+    /// A failure is fixed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Every answer has a finish reason.
@@ -165,11 +178,24 @@ impl Answer {
     }
 
     /// One dispatched event of the stream.
-    pub(super) fn on_event<S: Sink>(&mut self, at: &Arrival, event: &sse::Event<'_>, json: &mut Json, sink: &mut S) {
+    pub(super) fn on_event<S: Sink>(
+        &mut self,
+        at: &Arrival,
+        event: &sse::Event<'_>,
+        json: &mut Json,
+        sink: &mut S,
+    ) {
+        let message = |json: &mut Json| {
+            crate::api::error_message(json, event.data)
+                .unwrap_or_else(|| String::from_utf8_lossy(event.data).into_owned())
+        };
+        if event.error_field {
+            // To the standard an unknown field and no event: it dooms the answer, but the stream goes on to its end.
+            return self.doom = Some(message(json));
+        }
         self.dispatched += 1;
-        if event.error_field || event.name == sse::Name::Error {
-            let message = crate::api::error_message(json, event.data)
-                .unwrap_or_else(|| String::from_utf8_lossy(event.data).into_owned());
+        if event.name == sse::Name::Error {
+            let message = message(json);
             return self.fail_in_band(at.read, &message);
         }
         self.read_data(at, event.data, json, sink);
@@ -182,9 +208,15 @@ impl Answer {
     }
 
     /// The last event of a stream that ended cleanly without the blank line after it: accepted if it is whole.
-    pub(super) fn on_tail<S: Sink>(&mut self, at: &Arrival, event: &sse::Event<'_>, json: &mut Json, sink: &mut S) {
+    pub(super) fn on_tail<S: Sink>(
+        &mut self,
+        at: &Arrival,
+        event: &sse::Event<'_>,
+        json: &mut Json,
+        sink: &mut S,
+    ) {
         let data = event.data.trim_ascii();
-        if data == b"[DONE]" || json.parse(data).is_ok_and(|value| value.is_object()) {
+        if data == b"[DONE]" || json.parse(data).is_ok_and(|document| document.root().is_object()) {
             self.record.flags.insert(Flags::FLUSHED_AT_EOF);
             self.on_event(at, event, json, sink);
         }
@@ -194,8 +226,9 @@ impl Answer {
         let trimmed = data.trim_ascii();
         match trimmed {
             b"[DONE]" => {
-                self.done = true;
                 self.record.end = at.read;
+                self.fail_if_doomed(at.read);
+                self.done = true;
                 return;
             }
             b"" | b"null" | [b':', ..] => return self.record.flags.insert(Flags::KEEPALIVE_DATA),
@@ -257,9 +290,10 @@ impl Answer {
         for choice in self.choices.iter_mut().filter(|choice| choice.touched) {
             choice.touched = false;
             if let Some(last) = choice.last {
-                self.gaps.record(at.read.nanos_since(last));
-                if let Some(tokens) = tokens {
-                    self.gaps.record_tokens(at.read.nanos_since(last), tokens);
+                let gap = at.read.nanos_since(last);
+                match tokens {
+                    Some(tokens) => self.gaps.record_tokens(gap, tokens),
+                    None => self.gaps.record(gap),
                 }
             }
             if let (Some(last), Some(now)) = (choice.kernel_last, at.kernel) {
@@ -272,6 +306,7 @@ impl Answer {
 
     /// The stream ended in good order.
     pub(super) fn on_end_of_stream(&mut self, now: Stamp) {
+        self.fail_if_doomed(now);
         if self.failed {
             return;
         }
@@ -349,6 +384,13 @@ impl Answer {
         }
     }
 
+    /// Fails the answer if an `error` field stood in its stream.
+    pub(super) fn fail_if_doomed(&mut self, now: Stamp) {
+        if let Some(message) = self.doom.take() {
+            self.fail_in_band(now, &message);
+        }
+    }
+
     fn fail_in_band(&mut self, now: Stamp, message: &str) {
         self.fail(self.outcome(Class::StreamError, Kind::InBandError), now, message);
     }
@@ -419,8 +461,9 @@ impl<S: Sink> Reader for Reading<'_, S> {
     }
 
     fn finish(&mut self, choice: u32, reason: Finish) {
-        if reason == Finish::Error && self.said.error.is_none() {
-            self.said.error = Some("the finish reason says error".to_owned());
+        if reason == Finish::Error {
+            self.said.error.get_or_insert_with(|| "the finish reason says error".to_owned());
+            return;
         }
         let place = self.place(choice);
         if let Some(choice) = self.answer.choices.get_mut(place) {
@@ -452,7 +495,8 @@ fn expected_events(ask: &Ask) -> usize {
 fn excerpt(bytes: &[u8]) -> String {
     const EXCERPT_BYTES: usize = 120;
     let cut = &bytes[..bytes.len().min(EXCERPT_BYTES)];
-    let mut text: String = String::from_utf8_lossy(cut).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut text: String =
+        String::from_utf8_lossy(cut).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if bytes.len() > EXCERPT_BYTES {
         text.push('…');
     }

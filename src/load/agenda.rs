@@ -13,7 +13,7 @@ use crate::time::Stamp;
 
 /// A request whose time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub(super) struct Due {
     /// Place in the level's plan.
     pub index: u64,
     /// Intended send.
@@ -23,10 +23,10 @@ pub struct Due {
 }
 
 /// Planned (index, offset in ns) of one shard, by rising offset.
-pub type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
+pub(super) type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
 
 /// The sends of one shard in one level.
-pub struct Agenda {
+pub(super) struct Agenda {
     source: Source,
     stopped: bool,
 }
@@ -62,7 +62,7 @@ struct Users {
 
 /// Users of a closed loop as one shard sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ClosedLoop {
+pub(super) struct ClosedLoop {
     /// Users over all shards.
     pub users: u32,
     /// Shards that have users.
@@ -82,14 +82,14 @@ pub struct ClosedLoop {
 impl Agenda {
     /// The agenda of an open loop, from stamp zero.
     #[must_use]
-    pub fn open(schedule: Schedule) -> Agenda {
+    pub(super) fn open(schedule: Schedule) -> Agenda {
         let arrivals = Arrivals { schedule, upcoming: VecDeque::with_capacity(AHEAD), start: Stamp::ZERO };
         Agenda { source: Source::Open(arrivals), stopped: false }
     }
 
     /// The agenda of a closed loop, from stamp zero.
     #[must_use]
-    pub fn closed(of: &ClosedLoop) -> Agenda {
+    pub(super) fn closed(of: &ClosedLoop) -> Agenda {
         let mut users = Users {
             ready: BinaryHeap::new(),
             next_index: Vec::new(),
@@ -110,20 +110,21 @@ impl Agenda {
     }
 
     /// Moves everything planned from stamp zero to `start`.
-    pub fn begin(&mut self, start: Stamp) {
+    pub(super) fn begin(&mut self, start: Stamp) {
         let shift = start - Stamp::ZERO;
         match &mut self.source {
             Source::Open(arrivals) => arrivals.start = start,
             Source::Closed(users) => {
                 let ready = std::mem::take(&mut users.ready);
-                users.ready = ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
+                users.ready =
+                    ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
                 users.stop = users.stop + shift;
             }
         }
     }
 
     /// When the next request is due; `None` if none is waiting (in a closed loop one may still come).
-    pub fn next(&mut self) -> Option<Stamp> {
+    pub(super) fn next(&mut self) -> Option<Stamp> {
         if self.stopped {
             return None;
         }
@@ -134,7 +135,7 @@ impl Agenda {
     }
 
     /// The next request, if it is due.
-    pub fn pop(&mut self, now: Stamp) -> Option<Due> {
+    pub(super) fn pop(&mut self, now: Stamp) -> Option<Due> {
         if self.next()? > now {
             return None;
         }
@@ -155,7 +156,7 @@ impl Agenda {
 
     /// In an open loop, the index of the send after the one of index `after` (the first one for `None`), as far as
     /// the schedule is walked ahead.
-    pub fn upcoming_after(&mut self, after: Option<u64>) -> Option<u64> {
+    pub(super) fn upcoming_after(&mut self, after: Option<u64>) -> Option<u64> {
         let Source::Open(arrivals) = &mut self.source else { return None };
         let place = match after {
             None => 0,
@@ -166,7 +167,7 @@ impl Agenda {
     }
 
     /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
-    pub fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
+    pub(super) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
         let at = now + users.think.max(pause);
         let left = users.next_index.get(user as usize).is_some_and(|next| *next < users.units);
@@ -177,16 +178,18 @@ impl Agenda {
 
     /// The index of a user's next request, where there is one to prepare for.
     #[must_use]
-    pub fn next_of_user(&self, user: u32) -> Option<u64> {
+    pub(super) fn next_of_user(&self, user: u32) -> Option<u64> {
         match &self.source {
             Source::Open(_) => None,
-            Source::Closed(users) => users.next_index.get(user as usize).copied().filter(|next| *next < users.units),
+            Source::Closed(users) => {
+                users.next_index.get(user as usize).copied().filter(|next| *next < users.units)
+            }
         }
     }
 
     /// Number of users on this shard.
     #[must_use]
-    pub fn users(&self) -> u32 {
+    pub(super) fn users(&self) -> u32 {
         match &self.source {
             Source::Open(_) => 0,
             Source::Closed(users) => users.next_index.len() as u32,
@@ -194,12 +197,12 @@ impl Agenda {
     }
 
     /// No further request becomes due.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.stopped = true;
     }
 
     /// Nothing is due any more, unless a request in flight makes its user ready again.
-    pub fn is_empty(&mut self) -> bool {
+    pub(super) fn is_empty(&mut self) -> bool {
         self.next().is_none()
     }
 }
@@ -270,8 +273,9 @@ mod tests {
     #[test]
     fn users_of_all_shards_send_each_index_once() {
         for shards in [1, 2, 5] {
-            let mut all: Vec<u64> =
-                (0..shards).flat_map(|shard| drain(&mut begun(Agenda::closed(&of(5, shards, shard, 23))))).collect();
+            let mut all: Vec<u64> = (0..shards)
+                .flat_map(|shard| drain(&mut begun(Agenda::closed(&of(5, shards, shard, 23)))))
+                .collect();
             all.sort_unstable();
             assert_eq!(all, (0..23).collect::<Vec<_>>());
         }

@@ -18,7 +18,7 @@ use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
 use crate::metrics::{Phase, Tally};
 use crate::pace::{self, Kernel, Mode, Pace};
-use crate::plan::{Arrivals, Driver, Level, Limits};
+use crate::plan::{Arrivals, Driver, Level, Plan};
 use crate::run::{Event, Example, LevelResult, RecordRange, Span, Tick, Window};
 use crate::sys::affinity::pin_to;
 use crate::sys::clock::RunClock;
@@ -47,22 +47,12 @@ pub struct Setup {
     pub target: Arc<Target>,
     /// How answers are read.
     pub ask: Ask,
-    /// Number of levels in the plan.
-    pub levels: usize,
-    /// Seed of the arrivals.
-    pub seed: u64,
-    /// When a request counts as lost.
-    pub limits: Limits,
-    /// Kernel interface of the runtimes.
-    pub driver: Driver,
+    /// The plan.
+    pub plan: Arc<Plan>,
     /// For each shard the core to pin it to, if any; never empty.
     pub cores: Vec<Option<u32>>,
-    /// Gap between the first sends of a shard's users.
-    pub start_spread: Duration,
     /// Where records go; `None`: not kept.
     pub spool: Option<Spool>,
-    /// Keep the time of each content event.
-    pub keep_chunks: bool,
     /// The user's wish to stop.
     pub interrupts: Interrupts,
 }
@@ -72,7 +62,7 @@ pub struct Setup {
 pub struct LoadEngine {
     setup: Setup,
     shards: Vec<Handle>,
-    replies: Receiver<(usize, Reply)>,
+    replies: Receiver<Reply>,
     records: u64,
     kernel: Kernel,
 }
@@ -136,12 +126,11 @@ impl LoadEngine {
             target: Arc::clone(&self.setup.target),
             ask: self.setup.ask,
             phase,
-            ordinal: ordinal as u64,
-            levels: self.setup.levels.max(1) as u64,
-            limits: Spans::from(&self.setup.limits),
+            seed: self.setup.plan.level_seed(ordinal),
+            limits: Spans::from(&self.setup.plan.limits),
             permits: level.load.cap.map(|cap| Permits::new(cap, wakers)),
             from_plan: level.load.judged_from_plan(),
-            keep_chunks: self.setup.keep_chunks,
+            keep_chunks: self.setup.plan.keep.chunks,
             cut,
             grace: seconds(level.stop.grace_s),
             duration: level.stop.duration_s.map_or(Duration::MAX, seconds),
@@ -165,7 +154,7 @@ impl LoadEngine {
 
     fn closed_parts(&self, users: u32, units: u64, think: Duration, duration: Duration) -> Vec<Part> {
         let shards = (self.shards.len() as u32).min(users).max(1);
-        let spread = self.setup.start_spread;
+        let spread = seconds(self.setup.plan.client.start_spread_us / 1e6);
         let part = |shard| Part::Closed(ClosedLoop { users, shards, shard, units, think, spread, duration });
         (0..shards).map(part).collect()
     }
@@ -176,11 +165,12 @@ impl LoadEngine {
         if let Some(users) = level.load.users {
             return self.closed_parts(users, units, seconds(level.load.think_s), duration);
         }
-        let shards = (self.shards.len() as u64).min(units).max(1);
-        let seed = self.setup.seed.wrapping_add(ordinal as u64);
+        let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
+        let seed = self.setup.plan.level_seed(ordinal);
         let part = |shard| {
             let schedule = arrival::Schedule::new(level.load.arrivals, seed, &level.stop);
-            Part::Open(Box::new(arrival::Dealt::new(schedule, shard, shards)))
+            let dealt = arrival::Dealt::new(schedule, shard, shards);
+            Part::Open(Box::new(dealt.map(|due| (due.index, due.offset_ns))))
         };
         (0..shards).map(part).collect()
     }
@@ -198,7 +188,7 @@ impl LoadEngine {
         let (mut prepared, mut next_tick) = (0, Stamp::ZERO);
         while outcome.reports.len() < working {
             match self.replies.recv_timeout(LOOK) {
-                Ok((_, Reply::Prepared)) => {
+                Ok(Reply::Prepared) => {
                     prepared += 1;
                     if prepared == working {
                         outcome.start = self.setup.clock.now() + START_LEAD;
@@ -206,7 +196,7 @@ impl LoadEngine {
                         self.wake_all();
                     }
                 }
-                Ok((_, Reply::Done(report))) => outcome.reports.push(*report),
+                Ok(Reply::Done(report)) => outcome.reports.push(*report),
                 Err(RecvTimeoutError::Timeout) => self.look_for_lost_shards()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     self.look_for_lost_shards()?;
@@ -328,19 +318,20 @@ fn start_shard(
     setup: &Setup,
     place: usize,
     core: Option<u32>,
-    reply: Sender<(usize, Reply)>,
+    reply: Sender<Reply>,
 ) -> Result<(Handle, Kernel), Error> {
     let (orders, from) = channel();
     let (started, on_start) = channel::<Started>();
     let gauges = Arc::new(Gauges::default());
     let spool = setup.spool.as_ref().map(Spool::sender);
     let of_thread = ThreadPart { place, core, reply, started, gauges: Arc::clone(&gauges), spool };
-    let (clock, driver) = (setup.clock, setup.driver);
+    let (clock, driver) = (setup.clock, setup.plan.client.driver);
     let thread = std::thread::Builder::new()
         .name(format!("shard-{place}"))
         .spawn(move || shard_thread(of_thread, from, clock, driver))
         .map_err(|source| Error::Machine { doing: format!("cannot start shard {place}"), source })?;
-    let refused = |source| Error::Machine { doing: format!("cannot start the runtime of shard {place}"), source };
+    let refused =
+        |source| Error::Machine { doing: format!("cannot start the runtime of shard {place}"), source };
     match on_start.recv() {
         Ok(Ok((waker, kernel))) => Ok((Handle { orders, waker, gauges, thread: Some(thread) }, kernel)),
         Ok(Err(source)) => Err(refused(source)),
@@ -356,13 +347,18 @@ fn start_shard(
 struct ThreadPart {
     place: usize,
     core: Option<u32>,
-    reply: Sender<(usize, Reply)>,
+    reply: Sender<Reply>,
     started: Sender<Started>,
     gauges: Arc<Gauges>,
     spool: Option<SpoolSender>,
 }
 
-fn shard_thread(part: ThreadPart, orders: Receiver<Order>, clock: RunClock, driver: Driver) -> io::Result<()> {
+fn shard_thread(
+    part: ThreadPart,
+    orders: Receiver<Order>,
+    clock: RunClock,
+    driver: Driver,
+) -> io::Result<()> {
     // Pinned before the runtime and its buffers exist, so that their memory is this core's.
     let core = part.core.filter(|core| pin_to(*core));
     pace::block_on(driver, |kernel| async move {
@@ -383,7 +379,9 @@ fn shard_thread(part: ThreadPart, orders: Receiver<Order>, clock: RunClock, driv
 fn joined(shard: usize, thread: JoinHandle<io::Result<()>>) -> Result<(), Error> {
     match thread.join() {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(source)) => Err(Error::Machine { doing: format!("shard {shard} could not go on waiting"), source }),
+        Ok(Err(source)) => {
+            Err(Error::Machine { doing: format!("shard {shard} could not go on waiting"), source })
+        }
         Err(panic) => Err(Error::ShardLost { shard, message: message_of(&*panic) }),
     }
 }

@@ -1,7 +1,7 @@
 //! What a shard is told to do, and what it gives back.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::exchange::Ask;
@@ -16,17 +16,15 @@ use crate::time::Stamp;
 
 /// One stretch of load, the same for all shards: the warm-up of a level, or the level itself.
 #[derive(Debug)]
-pub struct Leg {
+pub(super) struct Leg {
     /// Endpoints and bodies.
     pub target: Arc<Target>,
     /// How answers are read.
     pub ask: Ask,
     /// Warm-up or measured.
     pub phase: Phase,
-    /// Place of the level, and the number of levels: prompts of different levels must differ.
-    pub ordinal: u64,
-    /// See `ordinal`.
-    pub levels: u64,
+    /// Seed of the level's prompts: those of different levels differ.
+    pub seed: u64,
     /// When a request counts as lost.
     pub limits: Spans,
     /// The cap, in a capped open loop.
@@ -47,7 +45,7 @@ pub struct Leg {
 
 /// Time limits of a request; `Duration::MAX` where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spans {
+pub(super) struct Spans {
     /// Until the connection stands.
     pub connect: Duration,
     /// Until the first content event.
@@ -76,7 +74,7 @@ fn span(seconds: f64) -> Duration {
 
 /// What the coordinator says to all shards at once.
 #[derive(Debug)]
-pub struct Signal {
+pub(super) struct Signal {
     start: AtomicU64,
     halt: AtomicU8,
 }
@@ -84,7 +82,7 @@ pub struct Signal {
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Halt {
+pub(super) enum Halt {
     /// Go on.
     No = 0,
     /// Send nothing more; follow what is open for the grace period.
@@ -101,25 +99,25 @@ impl Default for Signal {
 
 impl Signal {
     /// Sets the common start.
-    pub fn set_start(&self, at: Stamp) {
+    pub(super) fn set_start(&self, at: Stamp) {
         self.start.store(at.as_nanos(), Ordering::Release);
     }
 
     /// The common start, once it is set.
     #[must_use]
-    pub fn start(&self) -> Option<Stamp> {
+    pub(super) fn start(&self) -> Option<Stamp> {
         Some(self.start.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX).map(Stamp::from_nanos)
     }
 
     /// Asks all shards to stop or to give up. It is never taken back.
-    pub fn halt(&self, how: Halt) {
+    pub(super) fn halt(&self, how: Halt) {
         self.halt.fetch_max(how as u8, Ordering::Release);
     }
 
     /// What was asked.
     #[inline]
     #[must_use]
-    pub fn halted(&self) -> Halt {
+    pub(super) fn halted(&self) -> Halt {
         match self.halt.load(Ordering::Acquire) {
             0 => Halt::No,
             1 => Halt::Stop,
@@ -129,19 +127,19 @@ impl Signal {
 }
 
 impl Leg {
-    /// The prompt of request `index`: no two levels share one, whatever their lengths, and warm-ups none with them.
+    /// The prompt of request `index`.
     #[must_use]
-    pub fn prompt(&self, index: u64) -> Prompt {
+    pub(super) fn prompt(&self, index: u64) -> Prompt {
         let purpose = match self.phase {
             Phase::Warmup => Purpose::WarmupPrompt,
             Phase::Measured => Purpose::Prompt,
         };
-        Prompt { purpose, index: index.saturating_mul(self.levels).saturating_add(self.ordinal) }
+        Prompt { seed: self.seed, purpose, index }
     }
 }
 
 /// A shard's own part of a leg.
-pub enum Part {
+pub(super) enum Part {
     /// Some users of a closed loop.
     Closed(ClosedLoop),
     /// Some of the planned sends.
@@ -159,7 +157,7 @@ impl std::fmt::Debug for Part {
 
 /// What a shard is handed, once per leg.
 #[derive(Debug)]
-pub struct Order {
+pub(super) struct Order {
     /// The leg.
     pub leg: Arc<Leg>,
     /// This shard's part.
@@ -168,7 +166,7 @@ pub struct Order {
 
 /// What a shard gives back.
 #[derive(Debug)]
-pub enum Reply {
+pub(super) enum Reply {
     /// The first requests are written; waiting for the start.
     Prepared,
     /// The leg is over on this shard.
@@ -177,7 +175,7 @@ pub enum Reply {
 
 /// The result of a leg on one shard.
 #[derive(Debug)]
-pub struct ShardReport {
+pub(super) struct ShardReport {
     /// Histograms and counts.
     pub tally: Tally,
     /// What the shard says of itself.

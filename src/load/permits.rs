@@ -15,7 +15,7 @@ use crate::time::Stamp;
 
 /// The permits of one level.
 #[derive(Debug)]
-pub struct Permits {
+pub(super) struct Permits {
     queue: Mutex<Queue>,
     shards: Vec<Grants>,
 }
@@ -38,7 +38,7 @@ struct Grants {
 impl Permits {
     /// `cap` permits for the shards with these wakers.
     #[must_use]
-    pub fn new(cap: u32, wakers: Vec<Arc<Waker>>) -> Permits {
+    pub(super) fn new(cap: u32, wakers: Vec<Arc<Waker>>) -> Permits {
         let grants = |waker| Grants { count: AtomicU32::new(0), waker };
         Permits {
             queue: Mutex::new(Queue { free: cap, waiting: BinaryHeap::new() }),
@@ -48,7 +48,7 @@ impl Permits {
 
     /// Takes a permit for a request of `shard` planned for `plan`; `false` puts it in the queue, and a grant will
     /// come later. Requests of one shard must ask in the order of their plans.
-    pub fn acquire(&self, shard: usize, plan: Stamp) -> bool {
+    pub(super) fn acquire(&self, shard: usize, plan: Stamp) -> bool {
         let mut queue = self.lock();
         if queue.free > 0 && queue.waiting.is_empty() {
             queue.free -= 1;
@@ -59,7 +59,7 @@ impl Permits {
     }
 
     /// Gives a permit back; the oldest waiting request gets it and its shard is woken (unless it is the caller's).
-    pub fn release(&self, caller: usize) {
+    pub(super) fn release(&self, caller: usize) {
         let mut queue = self.lock();
         let Some(Reverse((_, shard))) = queue.waiting.pop() else {
             queue.free += 1;
@@ -74,7 +74,7 @@ impl Permits {
     }
 
     /// Takes up one grant of `shard`, if there is one: its oldest waiting request may start.
-    pub fn take_grant(&self, shard: usize) -> bool {
+    pub(super) fn take_grant(&self, shard: usize) -> bool {
         let count = &self.shards[shard].count;
         count.load(Ordering::Relaxed) > 0 && count.fetch_sub(1, Ordering::AcqRel) > 0
     }

@@ -214,14 +214,17 @@ impl Shard {
     // ---- sending ---------------------------------------------------------------------------------------------
 
     fn send_due(&mut self, work: &mut Work) {
-        while !work.waiting.is_empty() && work.leg.permits.as_ref().is_some_and(|all| all.take_grant(self.place)) {
+        while !work.waiting.is_empty()
+            && work.leg.permits.as_ref().is_some_and(|all| all.take_grant(self.place))
+        {
             if let Some(due) = work.waiting.pop_front() {
                 self.start(work, due, self.pace.clock().now());
             }
         }
         while let Some(due) = work.agenda.pop(self.pace.clock().now()) {
             work.last_plan = Some(work.last_plan.map_or(due.plan, |last| last.max(due.plan)));
-            let admitted = work.leg.permits.as_ref().is_none_or(|permits| permits.acquire(self.place, due.plan));
+            let admitted =
+                work.leg.permits.as_ref().is_none_or(|permits| permits.acquire(self.place, due.plan));
             if admitted {
                 self.start(work, due, due.plan);
             } else {
@@ -373,7 +376,8 @@ impl Shard {
             State::Idle => self.drop_idle(slot),
             State::Opening => self.on_opening(work, slot, ready),
             State::Busy => {
-                if ready.writable && !self.connections[slot].is_sent && self.connections[slot].watches_writes {
+                if ready.writable && !self.connections[slot].is_sent && self.connections[slot].watches_writes
+                {
                     self.send(work, slot);
                 }
                 if ready.readable && self.slot_of(ready.token).is_some() {
@@ -420,7 +424,9 @@ impl Shard {
                 Received::Bytes(count) => {
                     connection.transport.open(&self.buffer[..count], &mut self.plain).map(|_| ())?;
                 }
-                Received::End => return Err(io::Error::new(io::ErrorKind::InvalidData, "closed during the TLS handshake")),
+                Received::End => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "closed during the TLS handshake"));
+                }
                 Received::Nothing => {}
             }
         }

@@ -65,7 +65,8 @@ impl Spool {
     /// The system gives no thread.
     pub fn start(files: SpoolFiles) -> io::Result<Spool> {
         let (to, from) = channel();
-        let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(move || write_all(files, &from))?;
+        let thread =
+            std::thread::Builder::new().name("spool".to_owned()).spawn(move || write_all(files, &from))?;
         Ok(Spool { to, thread })
     }
 
@@ -110,7 +111,8 @@ fn write_all(mut files: SpoolFiles, from: &Receiver<Message>) {
         match message {
             Message::Block(block) => write_block(&mut files, &mut spooled, &block),
             Message::Flush(reply) => {
-                let flushed = files.records.flush().and_then(|()| files.chunks.as_mut().map_or(Ok(()), Write::flush));
+                let flushed =
+                    files.records.flush().and_then(|()| files.chunks.as_mut().map_or(Ok(()), Write::flush));
                 note(&mut spooled, flushed);
                 // The asker may have given up.
                 let _ = reply.send(spooled.clone());

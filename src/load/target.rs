@@ -20,8 +20,6 @@ pub struct Target {
     pub input_words: u32,
     /// `max_tokens` of a request.
     pub output_tokens: u32,
-    /// Seed of the prompts.
-    pub seed: u64,
 }
 
 /// One endpoint.
@@ -47,6 +45,8 @@ pub struct TlsRoute {
 /// Which prompt a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prompt {
+    /// Seed of its level.
+    pub seed: u64,
     /// Measured or warm-up: the two never share a prompt.
     pub purpose: Purpose,
     /// Place in the stream of prompts.
@@ -76,7 +76,7 @@ impl Target {
     /// Writes request `index`, head and body, into `out`; the same bytes for the same index, whoever writes them.
     pub fn write_request(&self, index: u64, prompt: Prompt, desk: &mut Desk, out: &mut Vec<u8>) {
         desk.prompt.clear();
-        prompts::write_prompt(&mut desk.prompt, self.seed, prompt.purpose, prompt.index, self.input_words);
+        prompts::write_prompt(&mut desk.prompt, prompt.seed, prompt.purpose, prompt.index, self.input_words);
         desk.body.clear();
         self.templates[self.model_of(index)].write(&mut desk.body, &desk.prompt, self.output_tokens);
         out.clear();

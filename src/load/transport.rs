@@ -12,7 +12,7 @@ use crate::sys::socket::Socket;
 
 /// How bytes travel.
 #[derive(Debug)]
-pub enum Transport {
+pub(super) enum Transport {
     /// As they are.
     Plain,
     /// Encrypted.
@@ -21,7 +21,7 @@ pub enum Transport {
 
 /// What decryption made of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened<'a> {
+pub(super) struct Opened<'a> {
     /// The plain bytes.
     pub bytes: &'a [u8],
     /// The peer has ended the TLS stream.
@@ -33,14 +33,17 @@ impl Transport {
     ///
     /// # Errors
     /// The configuration does not fit the name.
-    pub fn tls(config: &Arc<rustls::ClientConfig>, name: &ServerName<'static>) -> io::Result<Transport> {
+    pub(super) fn tls(
+        config: &Arc<rustls::ClientConfig>,
+        name: &ServerName<'static>,
+    ) -> io::Result<Transport> {
         let connection = ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
         Ok(Transport::Tls(Box::new(connection)))
     }
 
     /// Whether requests may be sent.
     #[must_use]
-    pub fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         match self {
             Transport::Plain => true,
             Transport::Tls(tls) => !tls.is_handshaking(),
@@ -51,7 +54,7 @@ impl Transport {
     ///
     /// # Errors
     /// The connection is broken.
-    pub fn send(&mut self, socket: &Socket, request: &[u8], written: &mut usize) -> io::Result<bool> {
+    pub(super) fn send(&mut self, socket: &Socket, request: &[u8], written: &mut usize) -> io::Result<bool> {
         match self {
             Transport::Plain => {
                 while *written < request.len() {
@@ -83,7 +86,7 @@ impl Transport {
     ///
     /// # Errors
     /// The connection is broken.
-    pub fn flush(&mut self, socket: &Socket) -> io::Result<bool> {
+    pub(super) fn flush(&mut self, socket: &Socket) -> io::Result<bool> {
         match self {
             Transport::Plain => Ok(true),
             Transport::Tls(tls) => flush(tls, socket),
@@ -94,7 +97,7 @@ impl Transport {
     ///
     /// # Errors
     /// The peer does not speak TLS as agreed, or its certificate is refused.
-    pub fn open<'a>(&mut self, received: &'a [u8], room: &'a mut Vec<u8>) -> io::Result<Opened<'a>> {
+    pub(super) fn open<'a>(&mut self, received: &'a [u8], room: &'a mut Vec<u8>) -> io::Result<Opened<'a>> {
         match self {
             Transport::Plain => Ok(Opened { bytes: received, ended: false }),
             Transport::Tls(tls) => {
@@ -123,7 +126,8 @@ fn decrypt(tls: &mut ClientConnection, mut received: &[u8], plain: &mut Vec<u8>)
         if !received.is_empty() {
             tls.read_tls(&mut received)?;
         }
-        let state = tls.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let state =
+            tls.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let ready = state.plaintext_bytes_to_read();
         if ready > 0 {
             let from = plain.len();

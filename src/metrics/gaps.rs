@@ -27,6 +27,11 @@ impl Gaps {
         Gaps { codes: Vec::with_capacity(events), ..Gaps::default() }
     }
 
+    /// Makes room for the gaps of `events` content events in all, so that recording them does not allocate.
+    pub fn reserve(&mut self, events: usize) {
+        self.codes.reserve(events);
+    }
+
     /// Forgets the gaps, keeps the memory.
     pub fn clear(&mut self) {
         self.codes.clear();

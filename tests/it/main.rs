@@ -1,5 +1,6 @@
 //! The integration tests: one binary, one module per subject.
 
+mod api_captures;
+mod cases;
 mod corpus;
 mod wire_split;
-mod api_captures;
