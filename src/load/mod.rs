@@ -7,6 +7,7 @@ mod agenda;
 mod connection;
 mod coordinator;
 mod deadlines;
+pub mod fetch;
 mod gauges;
 mod leg;
 mod permits;
@@ -14,8 +15,9 @@ mod requests;
 mod shard;
 mod spool;
 mod target;
+pub mod tls;
 mod transport;
 
 pub use coordinator::{LoadEngine, Setup};
 pub use spool::{Spool, SpoolFiles, Spooled};
-pub use target::{Route, Target, TlsRoute};
+pub use target::{Route, RouteError, RouteParts, Target, TlsRoute};

@@ -425,7 +425,10 @@ impl Shard {
                     connection.transport.open(&self.buffer[..count], &mut self.plain).map(|_| ())?;
                 }
                 Received::End => {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, "closed during the TLS handshake"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "closed during the TLS handshake",
+                    ));
                 }
                 Received::Nothing => {}
             }

@@ -1,12 +1,19 @@
 //! The endpoints of a run, resolved: addresses, TLS, and everything of a request that does not change.
 
 use core::net::SocketAddr;
+use std::fmt;
+use std::io;
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
+use crate::plan::{Address, Scheme};
 use crate::rng::Purpose;
+use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::prompts;
 
 /// Where requests go and what they say.
@@ -23,14 +30,18 @@ pub struct Target {
 }
 
 /// One endpoint.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Route {
     /// Its addresses, tried in this order; never empty.
     pub addresses: Vec<SocketAddr>,
     /// TLS, for `https`.
     pub tls: Option<TlsRoute>,
-    /// The request head up to and including `content-length: `.
-    pub head: Vec<u8>,
+    /// Value of the `Host` field.
+    authority: String,
+    /// Headers of every request, secret ones among them.
+    headers: Vec<(String, String)>,
+    /// The head of a request up to and including `Content-Length: `.
+    head: Vec<u8>,
 }
 
 /// TLS settings of an endpoint.
@@ -40,6 +51,125 @@ pub struct TlsRoute {
     pub config: Arc<rustls::ClientConfig>,
     /// The name to ask for and to verify.
     pub name: ServerName<'static>,
+}
+
+/// What a route is made of.
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "its headers hold secrets")]
+pub struct RouteParts<'a> {
+    /// The endpoint.
+    pub address: &'a Address,
+    /// Path of the measured requests, with the endpoint's prefix.
+    pub path: String,
+    /// Headers of every request, secret ones among them.
+    pub headers: Vec<(String, String)>,
+    /// TLS configuration, used for `https`.
+    pub tls: Arc<rustls::ClientConfig>,
+}
+
+/// Why an endpoint cannot be used.
+#[derive(Debug)]
+pub enum RouteError {
+    /// A header or the path cannot be sent.
+    Head(EncodeError),
+    /// The name has no address.
+    Resolve(io::Error),
+    /// The host is no name that TLS can verify.
+    ServerName,
+}
+
+/// How long a name may take to be resolved.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(10);
+
+impl Route {
+    /// Resolves an endpoint: all addresses of both families, in the system's order.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    pub fn new(parts: RouteParts<'_>) -> Result<Route, RouteError> {
+        let RouteParts { address, path, headers, tls } = parts;
+        let tls = match address.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                let name = ServerName::try_from(address.host.clone()).map_err(|_| RouteError::ServerName)?;
+                Some(TlsRoute { config: tls, name })
+            }
+        };
+        let authority = address.authority();
+        let mut head = encode("POST", &path, &authority, &headers)?;
+        // The encoder's head ends with a blank line; the length of the body and that line come with each body.
+        head.truncate(head.len() - 2);
+        head.extend_from_slice(b"Content-Length: ");
+        let addresses = resolve(&address.host, address.port).map_err(RouteError::Resolve)?;
+        Ok(Route { addresses, tls, authority, headers, head })
+    }
+
+    /// The head of a GET request for `path`.
+    ///
+    /// # Errors
+    /// The path cannot be sent.
+    pub fn get(&self, path: &str) -> Result<Vec<u8>, RouteError> {
+        encode("GET", path, &self.authority, &self.headers)
+    }
+
+    /// Writes a POST request with `body` into `out`.
+    pub fn post(&self, body: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(body.len().to_string().as_bytes());
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(body);
+    }
+}
+
+impl fmt::Debug for Route {
+    /// Heads and headers hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route")
+            .field("addresses", &self.addresses)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteError::Head(error) => write!(f, "the request cannot be sent: {error}"),
+            RouteError::Resolve(error) => write!(f, "the name cannot be resolved: {error}"),
+            RouteError::ServerName => f.write_str("the host is no name that a certificate can carry"),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
+
+fn encode(method: &str, path: &str, host: &str, headers: &[(String, String)]) -> Result<Vec<u8>, RouteError> {
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let mut head = Vec::new();
+    let request = RequestHead { method, path, host, headers: &headers, body_bytes: None };
+    request.encode(&mut head).map_err(RouteError::Head)?;
+    Ok(head)
+}
+
+/// The system's resolver blocks and may take minutes; it gets a thread of its own and a limit.
+fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let (to, from) = channel();
+    let name = host.to_owned();
+    std::thread::Builder::new().name("resolve".to_owned()).spawn(move || {
+        let found = (name.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+        // The asker may have given up.
+        let _ = to.send(found);
+    })?;
+    let addresses = match from.recv_timeout(RESOLVE_LIMIT) {
+        Ok(found) => found?,
+        Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer within 10 s")),
+    };
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+    }
+    Ok(addresses)
 }
 
 /// Which prompt a request carries.
@@ -79,10 +209,6 @@ impl Target {
         prompts::write_prompt(&mut desk.prompt, prompt.seed, prompt.purpose, prompt.index, self.input_words);
         desk.body.clear();
         self.templates[self.model_of(index)].write(&mut desk.body, &desk.prompt, self.output_tokens);
-        out.clear();
-        out.extend_from_slice(&self.routes[self.route_of(index)].head);
-        out.extend_from_slice(desk.body.len().to_string().as_bytes());
-        out.extend_from_slice(b"\r\n\r\n");
-        out.extend_from_slice(&desk.body);
+        self.routes[self.route_of(index)].post(&desk.body, out);
     }
 }

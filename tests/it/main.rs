@@ -1,10 +1,10 @@
 //! The integration tests: one binary, one module per subject.
 
+mod aggregates;
 mod api_captures;
 mod cases;
 mod corpus;
-mod wire_split;
-mod aggregates;
 mod goldens;
 mod goldens_histogram;
 mod java_random;
+mod wire_split;

@@ -1,0 +1,200 @@
+//! One request and its whole answer, slowly and clearly: for what is asked before a run.
+//!
+//! Blocking, on a fresh connection, read through the same [`Exchange`] as the measured requests or as plain bytes.
+
+use core::net::SocketAddr;
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::exchange::{Arrival, Ask, Exchange, NoSink, Progress};
+use crate::load::target::{Route, RouteError};
+use crate::metrics::Record;
+use crate::sys::clock::RunClock;
+use crate::time::Stamp;
+use crate::wire::http::{Limits, Part, Response};
+use crate::wire::json::Json;
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Fetched {
+    /// HTTP status.
+    pub status: u16,
+    /// Value of the `Server` header; empty if there is none.
+    pub server: String,
+    /// The body, at most [`BODY_BYTES_MAX`].
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum FetchError {
+    /// No connection to any address.
+    Connect(io::Error),
+    /// The request cannot be sent as it is.
+    Request(RouteError),
+    /// TLS failed.
+    Tls(io::Error),
+    /// The connection broke or fell silent.
+    Broken(io::Error),
+    /// What came is no HTTP.
+    NotHttp,
+}
+
+/// Bodies beyond it are cut off: lists of models and error pages are smaller.
+pub const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// A connection that blocks.
+enum Line {
+    Plain(TcpStream),
+    Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
+}
+
+/// Fetches `path` of an endpoint with GET, within `limit` per step.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
+    let head = route.get(path).map_err(FetchError::Request)?;
+    let mut line = open(route, limit)?;
+    line.write_all(&head).map_err(FetchError::Broken)?;
+    let mut response = Response::new(Limits::default());
+    let mut body = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = line.read(&mut buffer).map_err(FetchError::Broken)?;
+        if count == 0 {
+            response.on_eof().map_err(|_| FetchError::NotHttp)?;
+            break;
+        }
+        let mut rest = &buffer[..count];
+        while let Some(part) = take_part(&mut response, &mut rest)? {
+            if let Part::Body(bytes) = part {
+                let room = BODY_BYTES_MAX.saturating_sub(body.len()).min(bytes.len());
+                body.extend_from_slice(&bytes[..room]);
+            }
+        }
+        if response.is_complete() || body.len() >= BODY_BYTES_MAX {
+            break;
+        }
+    }
+    let head = response.head().ok_or(FetchError::NotHttp)?;
+    Ok(Fetched { status: head.status, server: head.server.as_str().to_owned(), body })
+}
+
+fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<Part<'a>>, FetchError> {
+    if response.is_complete() {
+        return Ok(None);
+    }
+    let step = response.next(rest).map_err(|_| FetchError::NotHttp)?;
+    *rest = &rest[step.used..];
+    Ok(step.part)
+}
+
+/// Sends one request with `body` and reads the answer as the measured ones are read; the limit is on each silence.
+///
+/// # Errors
+/// There was no connection; everything after that is the exchange's outcome.
+pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exchange, FetchError> {
+    let clock = RunClock::start();
+    let mut request = Vec::new();
+    route.post(body, &mut request);
+    let mut exchange = Exchange::new();
+    exchange.begin(ask, Record::planned(0, Stamp::ZERO));
+    exchange.on_start(clock.now());
+    let mut line = open(route, limit)?;
+    exchange.on_connected(clock.now(), true);
+    // The answer may come before the request is read in full; reading decides.
+    let _ = line.write_all(&request);
+    exchange.on_sent(clock.now());
+    let (mut json, mut buffer, mut read_no) = (Json::new(), vec![0; 64 << 10], 0);
+    loop {
+        let received = line.read(&mut buffer);
+        let now = clock.now();
+        read_no += 1;
+        let progress = match received {
+            Ok(0) => exchange.on_eof(now, &mut json, &mut NoSink),
+            Ok(count) => {
+                let at = Arrival { read: now, kernel: None, read_no };
+                exchange.on_bytes(&at, &buffer[..count], &mut json, &mut NoSink)
+            }
+            Err(error) if is_silence(&error) => {
+                let phase = exchange.waiting_for().phase.unwrap_or(crate::metrics::TimeoutPhase::Total);
+                exchange.on_timeout(now, phase)
+            }
+            Err(_) => exchange.on_reset(now),
+        };
+        if progress == Progress::Over {
+            return Ok(exchange);
+        }
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+fn open(route: &Route, limit: Duration) -> Result<Line, FetchError> {
+    let stream = connect(&route.addresses, limit).map_err(FetchError::Connect)?;
+    let limits = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
+    limits.map_err(FetchError::Broken)?;
+    let Some(tls) = &route.tls else { return Ok(Line::Plain(stream)) };
+    let connection = rustls::ClientConnection::new(Arc::clone(&tls.config), tls.name.clone())
+        .map_err(|error| FetchError::Tls(io::Error::other(error)))?;
+    let mut line = rustls::StreamOwned::new(connection, stream);
+    while line.conn.is_handshaking() {
+        line.conn.complete_io(&mut line.sock).map_err(FetchError::Tls)?;
+    }
+    Ok(Line::Tls(Box::new(line)))
+}
+
+fn connect(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("no address to connect to");
+    for address in addresses {
+        match TcpStream::connect_timeout(address, limit) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Line {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Line::Plain(stream) => stream.write_all(bytes),
+            Line::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.read(buffer),
+            Line::Tls(stream) => match stream.read(buffer) {
+                // Many servers end the connection without ending TLS first.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                other => other,
+            },
+        }
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Connect(error) => write!(f, "no connection: {error}"),
+            FetchError::Request(error) => error.fmt(f),
+            FetchError::Tls(error) => write!(f, "TLS failed: {error}"),
+            FetchError::Broken(error) if is_silence(error) => f.write_str("no answer in time"),
+            FetchError::Broken(error) => write!(f, "the connection broke: {error}"),
+            FetchError::NotHttp => f.write_str("what answers there does not speak HTTP/1.1"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
