@@ -348,6 +348,12 @@ impl Exchange {
         &self.answer.message
     }
 
+    /// The beginning of a body that was not read as a stream; empty for one that was.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.whole
+    }
+
     /// Events dispatched, up to and including `[DONE]` or the failing one.
     #[must_use]
     pub fn dispatched(&self) -> u64 {

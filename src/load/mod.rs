@@ -11,6 +11,7 @@ pub mod fetch;
 mod gauges;
 mod leg;
 mod permits;
+pub mod probe;
 mod requests;
 mod shard;
 mod spool;

@@ -1,0 +1,240 @@
+//! What is asked of a server before it is loaded: is it there, which models has it, does it take our requests.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::api::request::Template;
+use crate::api::{Dialect, error_message, names_field};
+use crate::exchange::{Ask, Exchange};
+use crate::load::fetch::{self, FetchError, Fetched};
+use crate::load::target::Route;
+use crate::metrics::Class;
+use crate::plan::{Plan, RequestOptions};
+use crate::sys::clock::RunClock;
+use crate::wire::json::Json;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// Value of its `Server` header; empty if there is none.
+    pub header: String,
+    /// Who it says owns its models (`vllm`, `llamacpp`, `library`); empty if it does not say.
+    pub owner: String,
+    /// Its version, where `/version` or `/api/version` tells.
+    pub version: Option<String>,
+    /// The models that it lists, in its order.
+    pub models: Vec<String>,
+}
+
+/// Why a run cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// Nothing answers, or not yet, or not like a server of this kind.
+    NotReady(String),
+    /// The server refuses what the plan asks; a sentence with the remedy.
+    Refused(String),
+}
+
+/// How a probe request fared.
+#[derive(Debug)]
+pub struct Probed {
+    /// Options after dropping what the server refused.
+    pub options: RequestOptions,
+    /// The answer to the request that was accepted.
+    pub exchange: Exchange,
+}
+
+/// A server has this long to answer a question about itself.
+const QUESTION: Duration = Duration::from_secs(10);
+/// Pause between two looks at a server that is not ready.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// The probe's answer is this long: enough to be an answer, too short to matter.
+const PROBE_TOKENS: u32 = 2;
+
+impl ServerFacts {
+    /// A short name for the kind of server, as far as it can be told.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        let says = |what: &str| self.owner.contains(what) || self.header.to_ascii_lowercase().contains(what);
+        match () {
+            () if says("vllm") => "vLLM",
+            () if says("llama") => "llama.cpp",
+            () if says("sglang") => "SGLang",
+            () if says("tokload") => "tokload mock",
+            () if says("library") || says("ollama") => "Ollama",
+            () if says("organization_owner") || says("lm studio") => "LM Studio",
+            () => "unknown server",
+        }
+    }
+}
+
+/// Asks for the list of models at `path` until there is an answer that is not a 5xx, for at most `wait`.
+///
+/// # Errors
+/// [`ProbeError::NotReady`] if nothing answers in time, [`ProbeError::Refused`] if the key is refused.
+pub fn server(route: &Route, path: &str, wait: Duration) -> Result<ServerFacts, ProbeError> {
+    let clock = RunClock::start();
+    loop {
+        let problem = match fetch::get(route, path, QUESTION) {
+            Ok(answer) if answer.status < 500 && answer.status != 429 => return facts(route, &answer),
+            Ok(answer) => said(&answer),
+            Err(error) => explain(&error),
+        };
+        if clock.now().as_secs_f64() + LOOK_AGAIN.as_secs_f64() > wait.as_secs_f64() {
+            return Err(ProbeError::NotReady(problem));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn facts(route: &Route, answer: &Fetched) -> Result<ServerFacts, ProbeError> {
+    if matches!(answer.status, 401 | 403) {
+        let said = said(answer);
+        return Err(ProbeError::Refused(format!("{said}; give the key with --api-key or in OPENAI_API_KEY")));
+    }
+    let mut facts = ServerFacts { header: answer.server.clone(), ..ServerFacts::default() };
+    let mut json = Json::new();
+    // A server without a list of models may still serve one by name.
+    if let Ok(document) = json.parse(&answer.body)
+        && let Some(data) = document.root().field("data")
+    {
+        for model in data.items() {
+            if let Some(id) = model.field("id").and_then(|id| id.as_str()) {
+                facts.models.push(id.to_owned());
+            }
+            if let Some(owner) = model.field("owned_by").and_then(|owner| owner.as_str()) {
+                owner.clone_into(&mut facts.owner);
+            }
+        }
+    }
+    facts.version = version(route);
+    Ok(facts)
+}
+
+fn version(route: &Route) -> Option<String> {
+    let mut json = Json::new();
+    ["/version", "/api/version"].into_iter().find_map(|path| {
+        let answer = fetch::get(route, path, QUESTION).ok().filter(|answer| answer.status == 200)?;
+        let document = json.parse(&answer.body).ok()?;
+        Some(document.root().field("version")?.as_str()?.to_owned())
+    })
+}
+
+/// Sends one short request as the plan would; what the server names as unknown among the optional fields is dropped
+/// and the request sent again.
+///
+/// # Errors
+/// [`ProbeError`]: the server does not answer, or refuses the request for another reason.
+pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Result<Probed, ProbeError> {
+    let mut options = plan.workload.options.clone();
+    let dialect = plan.target.dialect;
+    loop {
+        let mut plan = plan.clone();
+        plan.workload.options = options.clone();
+        let template = Template::new(dialect, model, plan.target.stream, &plan.workload.body_options());
+        let mut body = Vec::new();
+        template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens));
+        let exchange = fetch::ask(route, &body, ask_of(&plan), wait)
+            .map_err(|error| ProbeError::NotReady(explain(&error)))?;
+        let outcome = exchange.record().outcome;
+        match outcome.class {
+            // An empty answer is an answer: the model may have nothing to say to two tokens.
+            Class::Ok | Class::Empty => return Ok(Probed { options, exchange }),
+            Class::Http if matches!(outcome.status, 400 | 422) => {
+                let Some(field) = drop_refused(&mut options, exchange.body()) else {
+                    return Err(refused(&exchange, model));
+                };
+                options.dropped.push(field.to_owned());
+            }
+            _ => return Err(refused(&exchange, model)),
+        }
+    }
+}
+
+/// How answers to the plan's requests are read.
+#[must_use]
+pub fn ask_of(plan: &Plan) -> Ask {
+    Ask {
+        dialect: plan.target.dialect,
+        stream: plan.target.stream,
+        answers: plan.workload.choices.max(1),
+        prompts: 1,
+        max_tokens: plan.workload.output_tokens,
+    }
+}
+
+/// Switches off the first optional field that a refusal names.
+fn drop_refused(options: &mut RequestOptions, body: &[u8]) -> Option<&'static str> {
+    let fields: [(&'static str, &mut bool); 4] = [
+        ("continuous_usage_stats", &mut options.continuous_usage),
+        ("stream_options", &mut options.include_usage),
+        ("min_tokens", &mut options.min_tokens),
+        ("ignore_eos", &mut options.ignore_eos),
+    ];
+    for (name, on) in fields {
+        if *on && names_field(body, name) {
+            *on = false;
+            if name == "stream_options" {
+                options.continuous_usage = false;
+            }
+            return Some(name);
+        }
+    }
+    None
+}
+
+fn refused(exchange: &Exchange, model: &str) -> ProbeError {
+    let outcome = exchange.record().outcome;
+    let said = match exchange.message() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    let label = outcome.label();
+    match (outcome.class, outcome.status) {
+        (Class::Http, 401 | 403) => ProbeError::Refused(format!(
+            "the server refuses the key (HTTP {}{said}); give one with --api-key or in OPENAI_API_KEY",
+            outcome.status
+        )),
+        (Class::Http, 404) => ProbeError::Refused(format!(
+            "the server knows no such model or path (HTTP 404{said}); check --model {model} against its /v1/models and --base-url"
+        )),
+        (Class::Http, 429 | 500..) => ProbeError::NotReady(format!(
+            "the server is not ready (HTTP {}{said}); wait for it with --ready-check-timeout-sec",
+            outcome.status
+        )),
+        (Class::Http, status) => ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})")),
+        (Class::Malformed, _) => ProbeError::NotReady(format!(
+            "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-stream",
+            outcome.kind.name()
+        )),
+        _ => ProbeError::NotReady(format!("the server does not answer a short request ({label}{said})")),
+    }
+}
+
+fn said(answer: &Fetched) -> String {
+    let message = error_message(&mut Json::new(), &answer.body);
+    let message = message.map_or_else(String::new, |message| format!(": {message}"));
+    format!("the server answers HTTP {}{message}", answer.status)
+}
+
+/// The error with its remedy.
+fn explain(error: &FetchError) -> String {
+    let remedy = match error {
+        FetchError::Connect(_) => "is the server up, and are host and port right?",
+        FetchError::Tls(_) => "a plain server wants http://, a private certificate --cacert or --insecure",
+        FetchError::NotHttp => "a TLS server wants https://",
+        FetchError::Broken(_) | FetchError::Request(_) => "check --base-url",
+    };
+    format!("{error} ({remedy})")
+}
+
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProbeError::NotReady(sentence) | ProbeError::Refused(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl std::error::Error for ProbeError {}
