@@ -94,7 +94,8 @@ pub trait Reader {
     fn piece(&mut self, choice: u32, channel: Channel, text: &str);
     /// A non-empty finish reason.
     fn finish(&mut self, choice: u32, reason: Finish);
-    /// The event lists this many tokens for the choice (`token_ids`, or the length of `logprobs.content`).
+    /// The event lists this many tokens for the choice (`token_ids`, or the length of `logprobs.content` or
+    /// `logprobs.tokens`); never 0, since an empty list stands beside text too.
     fn tokens(&mut self, choice: u32, count: u32);
     /// A usage object that is not null, in an event with `choices` choices beside it.
     fn usage(&mut self, usage: Usage, choices: u32);
@@ -164,7 +165,7 @@ impl Dialect {
 
 impl<R: Reader> Report for R {}
 
-/// The two rules that every report of text keeps.
+/// What every report of text keeps to.
 trait Report: Reader {
     /// Reports `text` unless it is empty, and does not hand out what nobody wants.
     fn text(&mut self, choice: u32, channel: Channel, text: &str) {

@@ -3,13 +3,15 @@
 //! A strict walk over the whole document. It either says "exactly this", and then the full parser would report the
 //! same, or nothing at all, and then the full parser is asked. It may therefore be as ignorant as it likes but never
 //! wrong: unknown keys, a key twice, floats, escapes other than the simplest, a second choice, anything that is not
-//! null where null is usual, all go to the full parser. The law is held by [`fuzz_json_scan`].
+//! null where null is usual, all go to the full parser. The law is held by `law::fuzz_json_scan`.
 
+mod law;
 #[cfg(test)]
 mod tests;
 
-use super::{Channel, Dialect, Finish, Reader, Usage};
-use crate::wire::json::Json;
+pub use law::fuzz_json_scan;
+
+use super::{Channel, Dialect};
 
 /// An event that is known to report at most one piece of text and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,29 +30,25 @@ pub(super) fn scan(dialect: Dialect, data: &[u8], wants_text: bool) -> Option<Kn
     }
     let mut walk = Walk { rest: data };
     let mut seen = Seen(0);
-    let mut choice = None;
-    walk.object(|walk, key| match key {
-        b"choices" => {
-            choice = walk.only_choice(dialect);
-            choice.is_some() && seen.first(Seen::CHOICES)
-        }
-        b"object" => walk.plain_text().is_some_and(|text| text != b"error") && seen.first(Seen::OBJECT),
-        b"created" => walk.integer().is_some(),
-        b"id" | b"model" | b"system_fingerprint" | b"service_tier" | b"obfuscation" | b"provider" => {
-            walk.text_or_null()
-        }
-        b"usage" | b"error" | b"prompt_token_ids" | b"prompt_text" | b"kv_transfer_params" => walk.null(),
+    let mut choice = Choice::default();
+    walk.object(|walk, name| match name {
+        Name::Choices => seen.first(Seen::CHOICES) && walk.only_choice(dialect, &mut choice).is_some(),
+        Name::Object => seen.first(Seen::OBJECT) && walk.harmless_object(),
+        Name::Created => walk.whole_number().is_some(),
+        Name::Label => walk.nullable_text().is_some(),
+        Name::Usage | Name::Error | Name::AbsentAround => walk.null(),
         _ => false,
     })?;
     walk.end()?;
-    choice?.known(wants_text)
+    if seen.has(Seen::CHOICES) { choice.known(wants_text) } else { None }
 }
 
 /// What the only choice of an event says.
 #[derive(Clone, Copy, Default)]
 struct Choice<'t> {
     index: u32,
-    piece: Option<(Channel, Text<'t>)>,
+    /// The only text that is not empty, as it stands between its quotes.
+    piece: Option<(Channel, &'t [u8])>,
 }
 
 impl<'t> Choice<'t> {
@@ -58,28 +56,20 @@ impl<'t> Choice<'t> {
         let piece = match self.piece {
             None => None,
             Some((channel, _)) if !wants_text => Some((channel, "")),
-            Some((_, text)) if text.escaped => return None,
-            Some((channel, text)) => Some((channel, str::from_utf8(text.bytes).ok()?)),
+            Some((_, text)) if text.contains(&b'\\') => return None,
+            Some((channel, text)) => Some((channel, str::from_utf8(text).ok()?)),
         };
         Some(Known { choice: self.index, piece })
     }
 
     /// Takes the value of a field of text: a second text that is not empty makes the event unusual.
-    fn say(&mut self, channel: Channel, text: Option<Option<Text<'t>>>) -> bool {
+    fn say(&mut self, channel: Channel, text: Option<&'t [u8]>) -> bool {
         match text {
             None => false,
-            Some(Some(text)) if !text.bytes.is_empty() => self.piece.replace((channel, text)).is_none(),
-            Some(_) => true,
+            Some([]) => true,
+            Some(text) => self.piece.replace((channel, text)).is_none(),
         }
     }
-}
-
-/// A string as it stands between its quotes.
-#[derive(Clone, Copy)]
-struct Text<'t> {
-    bytes: &'t [u8],
-    /// Whether a backslash stands in it.
-    escaped: bool,
 }
 
 /// The keys met so far in one object. Only those that are read need be noted, and of them only those that may hold
@@ -92,12 +82,42 @@ impl Seen {
     const INDEX: u8 = 1;
     const TEXTS: u8 = 1 << 1;
 
+    fn has(&self, key: u8) -> bool {
+        self.0 & key != 0
+    }
+
     /// Notes a key; `false` if it was there before.
     fn first(&mut self, key: u8) -> bool {
-        let is_first = self.0 & key == 0;
+        let is_first = !self.has(key);
         self.0 |= key;
         is_first
     }
+}
+
+/// A name that is known, in whichever object. What is unknown goes to the full parser.
+#[derive(Clone, Copy)]
+enum Name {
+    Choices,
+    Content,
+    Created,
+    Delta,
+    Error,
+    Index,
+    Object,
+    Reasoning,
+    ReasoningContent,
+    Refusal,
+    Role,
+    Text,
+    Usage,
+    /// A text or null that nobody reads, beside the choices.
+    Label,
+    /// Usually null beside the choices or in a choice.
+    AbsentAround,
+    /// Usually null in a choice.
+    AbsentInChoice,
+    /// Usually null in a delta.
+    AbsentInDelta,
 }
 
 /// A position in the document. `None` and `false` alike are "not as expected": the walk is then given up, wherever
@@ -108,62 +128,52 @@ struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     /// `[{...}]`: the array of choices with its only one.
-    fn only_choice(&mut self, dialect: Dialect) -> Option<Choice<'t>> {
-        let mut choice = Choice::default();
+    fn only_choice(&mut self, dialect: Dialect, choice: &mut Choice<'t>) -> Option<()> {
         let mut seen = Seen(0);
         self.take(b'[')?;
-        self.object(|walk, key| match key {
-            b"index" => {
-                let index = walk.integer().and_then(|index| u32::try_from(index).ok());
+        self.object(|walk, name| match name {
+            Name::Index => {
+                let index = walk.whole_number().and_then(number);
                 choice.index = index.unwrap_or_default();
                 index.is_some() && seen.first(Seen::INDEX)
             }
-            b"delta" if dialect == Dialect::OpenaiChat => {
-                seen.first(Seen::TEXTS) && walk.delta(&mut choice).is_some()
+            Name::Delta if dialect == Dialect::OpenaiChat => {
+                seen.first(Seen::TEXTS) && walk.delta(choice).is_some()
             }
-            b"text" if dialect == Dialect::Openai => {
+            Name::Text if dialect == Dialect::Openai => {
                 seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk.nullable_text())
             }
-            b"finish_reason"
-            | b"logprobs"
-            | b"token_ids"
-            | b"stop_reason"
-            | b"matched_stop"
-            | b"native_finish_reason"
-            | b"prompt_token_ids"
-            | b"hidden_states" => walk.null(),
+            Name::AbsentInChoice | Name::AbsentAround => walk.null(),
             _ => false,
         })?;
-        self.take(b']')?;
-        Some(choice)
+        self.take(b']')
     }
 
     fn delta(&mut self, choice: &mut Choice<'t>) -> Option<()> {
         let mut seen = Seen(0);
-        self.object(|walk, key| {
-            let (bit, channel) = match key {
-                b"content" => (1, Channel::Content),
-                b"reasoning_content" => (2, Channel::Reasoning),
-                b"reasoning" => (4, Channel::Reasoning),
-                b"refusal" => (8, Channel::Refusal),
-                b"role" => return walk.text_or_null(),
-                b"tool_calls" | b"function_call" | b"audio" => return walk.null(),
+        self.object(|walk, name| {
+            let (bit, channel) = match name {
+                Name::Content => (1, Channel::Content),
+                Name::ReasoningContent => (1 << 1, Channel::Reasoning),
+                Name::Reasoning => (1 << 2, Channel::Reasoning),
+                Name::Refusal => (1 << 3, Channel::Refusal),
+                Name::Role => return walk.nullable_text().is_some(),
+                Name::AbsentInDelta => return walk.null(),
                 _ => return false,
             };
             seen.first(bit) && choice.say(channel, walk.nullable_text())
         })
     }
 
-    /// An object whose every field is taken by `field`, which gets the key and stands at the value.
-    fn object(&mut self, mut field: impl FnMut(&mut Walk<'t>, &'t [u8]) -> bool) -> Option<()> {
+    /// An object of known names whose every field is taken by `field`, which stands at the value.
+    fn object(&mut self, mut field: impl FnMut(&mut Walk<'t>, Name) -> bool) -> Option<()> {
         self.take(b'{')?;
         if self.take(b'}').is_some() {
             return Some(());
         }
         loop {
-            let key = self.plain_text()?;
-            self.take(b':')?;
-            if !field(self, key) {
+            let name = self.name()?;
+            if !field(self, name) {
                 return None;
             }
             match self.next()? {
@@ -174,6 +184,73 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// The value of `object`, unless it is the one that reports an error or would have to be decoded to know.
+    fn harmless_object(&mut self) -> bool {
+        self.skip_blanks();
+        let usual = self.rest.strip_prefix(br#""chat.completion.chunk""#);
+        if let Some(rest) = usual.or_else(|| self.rest.strip_prefix(br#""text_completion""#)) {
+            self.rest = rest;
+            return true;
+        }
+        self.text().is_some_and(|kind| kind != b"error" && !kind.contains(&b'\\'))
+    }
+
+    /// A known key with its colon. Comparing with whole literals, found by their first letter, costs half of looking
+    /// for the closing quote first: a chunk has a dozen keys.
+    fn name(&mut self) -> Option<Name> {
+        self.skip_blanks();
+        match self.rest.get(1)? {
+            b'a' => self.if_key(br#""audio":"#, Name::AbsentInDelta),
+            b'c' => None
+                .or_else(|| self.if_key(br#""content":"#, Name::Content))
+                .or_else(|| self.if_key(br#""choices":"#, Name::Choices))
+                .or_else(|| self.if_key(br#""created":"#, Name::Created)),
+            b'd' => self.if_key(br#""delta":"#, Name::Delta),
+            b'e' => self.if_key(br#""error":"#, Name::Error),
+            b'f' => None
+                .or_else(|| self.if_key(br#""finish_reason":"#, Name::AbsentInChoice))
+                .or_else(|| self.if_key(br#""function_call":"#, Name::AbsentInDelta)),
+            b'h' => self.if_key(br#""hidden_states":"#, Name::AbsentInChoice),
+            b'i' => None
+                .or_else(|| self.if_key(br#""index":"#, Name::Index))
+                .or_else(|| self.if_key(br#""id":"#, Name::Label)),
+            b'k' => self.if_key(br#""kv_transfer_params":"#, Name::AbsentAround),
+            b'l' => self.if_key(br#""logprobs":"#, Name::AbsentInChoice),
+            b'm' => None
+                .or_else(|| self.if_key(br#""model":"#, Name::Label))
+                .or_else(|| self.if_key(br#""matched_stop":"#, Name::AbsentInChoice)),
+            b'n' => self.if_key(br#""native_finish_reason":"#, Name::AbsentInChoice),
+            b'o' => None
+                .or_else(|| self.if_key(br#""object":"#, Name::Object))
+                .or_else(|| self.if_key(br#""obfuscation":"#, Name::Label)),
+            b'p' => None
+                .or_else(|| self.if_key(br#""prompt_token_ids":"#, Name::AbsentAround))
+                .or_else(|| self.if_key(br#""prompt_text":"#, Name::AbsentAround))
+                .or_else(|| self.if_key(br#""provider":"#, Name::Label)),
+            b'r' => None
+                .or_else(|| self.if_key(br#""role":"#, Name::Role))
+                .or_else(|| self.if_key(br#""reasoning":"#, Name::Reasoning))
+                .or_else(|| self.if_key(br#""reasoning_content":"#, Name::ReasoningContent))
+                .or_else(|| self.if_key(br#""refusal":"#, Name::Refusal)),
+            b's' => None
+                .or_else(|| self.if_key(br#""system_fingerprint":"#, Name::Label))
+                .or_else(|| self.if_key(br#""stop_reason":"#, Name::AbsentInChoice))
+                .or_else(|| self.if_key(br#""service_tier":"#, Name::Label)),
+            b't' => None
+                .or_else(|| self.if_key(br#""text":"#, Name::Text))
+                .or_else(|| self.if_key(br#""token_ids":"#, Name::AbsentInChoice))
+                .or_else(|| self.if_key(br#""tool_calls":"#, Name::AbsentInDelta)),
+            b'u' => self.if_key(br#""usage":"#, Name::Usage),
+            _ => None,
+        }
+    }
+
+    /// Steps over `key` if it stands here.
+    fn if_key<const N: usize>(&mut self, key: &[u8; N], name: Name) -> Option<Name> {
+        self.rest = self.rest.strip_prefix(key)?;
+        Some(name)
+    }
+
     /// Nothing but blanks is left.
     fn end(&mut self) -> Option<()> {
         self.skip_blanks();
@@ -181,7 +258,7 @@ impl<'t> Walk<'t> {
     }
 
     /// The next byte that is no blank. Line ends and tabs are blanks too in JSON, but no server that was seen writes
-    /// them into a stream.
+    /// them into a chunk.
     fn next(&mut self) -> Option<u8> {
         self.skip_blanks();
         let (&byte, rest) = self.rest.split_first()?;
@@ -208,59 +285,56 @@ impl<'t> Walk<'t> {
         rest.is_some()
     }
 
-    fn text_or_null(&mut self) -> bool {
-        self.nullable_text().is_some()
-    }
-
-    fn nullable_text(&mut self) -> Option<Option<Text<'t>>> {
+    /// A string or null; null is as good as the empty string.
+    fn nullable_text(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
-        if self.rest.first() == Some(&b'n') { self.null().then_some(None) } else { self.text().map(Some) }
+        if self.rest.first() == Some(&b'n') { self.null().then_some(b"") } else { self.text() }
     }
 
-    /// A string without escapes.
-    fn plain_text(&mut self) -> Option<&'t [u8]> {
-        self.text().filter(|text| !text.escaped).map(|text| text.bytes)
-    }
-
-    /// A string. Bytes beyond ASCII are taken as they are: the full parser replaces a bad sequence of them and never
-    /// touches an ASCII byte, so where the string ends does not depend on them.
-    fn text(&mut self) -> Option<Text<'t>> {
+    /// A string, without its quotes. Of escapes only the simple ones are known. Bytes beyond ASCII are taken as they
+    /// are: the full parser replaces a bad sequence of them and never touches an ASCII byte, so where the string ends
+    /// does not depend on them.
+    fn text(&mut self) -> Option<&'t [u8]> {
         self.take(b'"')?;
         let all = self.rest;
         let mut at = 0;
-        let mut escaped = false;
         loop {
             at += plain_run(&all[at..]);
             match all[at..] {
                 [b'"', ref rest @ ..] => {
                     self.rest = rest;
-                    return Some(Text { bytes: &all[..at], escaped });
+                    return Some(&all[..at]);
                 }
-                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => {
-                    escaped = true;
-                    at += 2;
-                }
+                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => at += 2,
                 _ => return None,
             }
         }
     }
 
-    /// A whole number without sign, exponent or leading zero, of at most 18 digits.
-    fn integer(&mut self) -> Option<u64> {
+    /// The digits of a whole number without sign, exponent or leading zero, of at most 18 digits. What must not follow
+    /// a number (`1.5`, `1e3`, `1x`) is refused by whoever looks at the next byte.
+    fn whole_number(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
-        let digits = self.rest.iter().take(19).take_while(|byte| byte.is_ascii_digit()).count();
-        let (token, rest) = self.rest.split_at(digits);
-        if digits == 0 || digits > 18 || (digits > 1 && token[0] == b'0') {
-            return None;
-        }
-        // What must not follow a number (`1.5`, `1e3`, `1x`) is refused by whoever looks at the next byte.
+        let size = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = self.rest.split_at(size);
         self.rest = rest;
-        Some(token.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+        match digits {
+            [] | [b'0', _, ..] => None,
+            _ => (size <= 18).then_some(digits),
+        }
     }
 }
 
+/// The value of digits, if it is not beyond 32 bits.
+fn number(digits: &[u8]) -> Option<u32> {
+    let number = digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    u32::try_from(number).ok()
+}
+
 /// Number of bytes before the first quote, backslash or control character: eight at a time, since the strings of a
-/// chunk are too short for a call of memchr to pay.
+/// chunk are too short for a call of memchr to pay. (Looking for control characters in one pass over the document
+/// cost more.)
+#[inline]
 fn plain_run(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(eight) = text[at..].first_chunk::<8>() {
@@ -278,71 +352,12 @@ fn plain_run(text: &[u8]) -> usize {
 fn special_bytes(eight: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = ONES * 0x80;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let quote = zero(eight ^ (ONES * u64::from(b'"')));
-    let backslash = zero(eight ^ (ONES * u64::from(b'\\')));
-    let control = eight.wrapping_sub(ONES * 0x20) & !eight & HIGH;
-    quote | backslash | control
+    let quote = eight ^ (ONES * u64::from(b'"'));
+    let backslash = eight ^ (ONES * u64::from(b'\\'));
+    (quote.wrapping_sub(ONES) | backslash.wrapping_sub(ONES) | eight.wrapping_sub(ONES * 0x20))
+        & !eight
+        & HIGH
 }
 
 /// Longer events are not usual, and the full parser has a limit to enforce.
 const CHUNK_BYTES_MAX: usize = 64 << 10;
-
-/// Holds the law of this file for any bytes: where the scan knows the event, the full parser reports the same.
-///
-/// # Panics
-/// If it does not.
-#[doc(hidden)]
-pub fn fuzz_json_scan(data: &[u8]) {
-    let mut json = Json::new();
-    for dialect in [Dialect::OpenaiChat, Dialect::Openai] {
-        compare::<true>(dialect, &mut json, data);
-        compare::<false>(dialect, &mut json, data);
-    }
-}
-
-fn compare<const TEXT: bool>(dialect: Dialect, json: &mut Json, data: &[u8]) {
-    let mut fast = Log::<TEXT>::default();
-    let mut full = Log::<TEXT>::default();
-    let known = scan(dialect, data, TEXT);
-    let fast_outcome = dialect.read_event(json, data, &mut fast);
-    let full_outcome = dialect.read_event_in_full(json, data, &mut full);
-    assert_eq!((fast_outcome, &fast), (full_outcome, &full), "the scan was wrong: {known:?}");
-}
-
-/// Every report in its order.
-#[derive(Debug, Default, PartialEq)]
-struct Log<const TEXT: bool>(Vec<Said>);
-
-#[derive(Debug, PartialEq)]
-enum Said {
-    Piece(u32, Channel, String),
-    Finish(u32, Finish),
-    Tokens(u32, u32),
-    Usage(Usage, u32),
-    Error(String),
-}
-
-impl<const TEXT: bool> Reader for Log<TEXT> {
-    const WANTS_TEXT: bool = TEXT;
-
-    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
-        self.0.push(Said::Piece(choice, channel, text.to_owned()));
-    }
-
-    fn finish(&mut self, choice: u32, reason: Finish) {
-        self.0.push(Said::Finish(choice, reason));
-    }
-
-    fn tokens(&mut self, choice: u32, count: u32) {
-        self.0.push(Said::Tokens(choice, count));
-    }
-
-    fn usage(&mut self, usage: Usage, choices: u32) {
-        self.0.push(Said::Usage(usage, choices));
-    }
-
-    fn error(&mut self, message: &str) {
-        self.0.push(Said::Error(message.to_owned()));
-    }
-}
