@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use monoio::net::TcpStream;
+use monoio::{FusionDriver, FusionRuntime, IoUringDriver, LegacyDriver, RuntimeBuilder};
 
+use crate::plan::Driver;
 use crate::sys::clock::RunClock;
 use crate::sys::epoll::{Epoll, Interest, Ready};
 use crate::sys::timerfd::TimerFd;
@@ -29,6 +31,38 @@ pub enum Mode {
     Sleep,
     /// Poll all the time: the core is busy, wake-ups cost nothing.
     Busy,
+}
+
+/// The kernel interface that a runtime waits on in fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// epoll.
+    Epoll,
+    /// io_uring.
+    IoUring,
+}
+
+/// Runs `start`'s future on the calling thread, in a runtime of its own on the wished driver. `start` learns which
+/// interface it became: [`Driver::Auto`] falls back to epoll.
+///
+/// The runtime's timer is off: time is a matter of [`Pace`].
+///
+/// # Errors
+/// The kernel refuses the wished interface, or the system has no descriptor left.
+pub fn block_on<F: Future>(driver: Driver, start: impl FnOnce(Kernel) -> F) -> io::Result<F::Output> {
+    match driver {
+        // The fused driver asks for every operation that the runtime needs; a ring may still be refused afterwards
+        // (locked memory, descriptors).
+        Driver::Auto => match RuntimeBuilder::<FusionDriver>::new().build() {
+            Ok(FusionRuntime::Uring(mut runtime)) => Ok(runtime.block_on(start(Kernel::IoUring))),
+            Ok(FusionRuntime::Legacy(mut runtime)) => Ok(runtime.block_on(start(Kernel::Epoll))),
+            Err(_) => block_on(Driver::Epoll, start),
+        },
+        Driver::Epoll => Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(start(Kernel::Epoll))),
+        Driver::IoUring => {
+            Ok(RuntimeBuilder::<IoUringDriver>::new().build()?.block_on(start(Kernel::IoUring)))
+        }
+    }
 }
 
 /// The waiting of one thread.
@@ -93,6 +127,14 @@ impl Pace {
     /// As [`Epoll::modify`].
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         self.epoll.modify(source, token, interest)
+    }
+
+    /// Stops watching `source`. Closing the descriptor does the same.
+    ///
+    /// # Errors
+    /// As [`Epoll::remove`].
+    pub fn remove(&self, source: impl AsFd) -> io::Result<()> {
+        self.epoll.remove(source)
     }
 
     /// Fetches what is ready, without waiting; the events are then read by [`Pace::ready`].

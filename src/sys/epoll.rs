@@ -68,6 +68,14 @@ impl Epoll {
         Ok(epoll::modify(&self.fd, source, EventData::new_u64(token), flags(interest))?)
     }
 
+    /// Stops watching `source`. Closing the descriptor does the same.
+    ///
+    /// # Errors
+    /// `source` is not being watched.
+    pub fn remove(&self, source: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.fd, source)?)
+    }
+
     /// Fetches what is ready now, without waiting, and gives the number of events.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cpu;
 pub mod epoll;
 pub mod limits;
+pub mod listener;
 pub mod signals;
 pub mod socket;
 pub mod timerfd;

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 /// A non-blocking TCP socket; closed on drop.
 #[derive(Debug)]
 pub struct Socket {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
 }
 
 /// What a read gave.

@@ -1,0 +1,144 @@
+//! Listening TCP sockets that never block, and what becomes of a connection that is accepted.
+
+use core::net::SocketAddr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::sys::socket::Socket;
+
+/// A non-blocking listening socket; closed on drop.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+}
+
+/// How to listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Listening {
+    /// Most connections that the kernel keeps waiting to be accepted; it may lower the number.
+    pub backlog: u32,
+    /// Let other sockets of this user listen on the same port; the kernel spreads connections over all of them.
+    pub shared: bool,
+}
+
+/// What an attempt to accept gave.
+#[derive(Debug)]
+pub enum Accepted {
+    /// A connection, with Nagle's algorithm off.
+    Connection(Socket),
+    /// Nobody waits.
+    Nobody,
+    /// Somebody waits, but the process or the system has no descriptor or memory left. The socket stays readable.
+    Exhausted,
+}
+
+impl Listener {
+    /// Listens on `address`; port 0 takes any free one.
+    ///
+    /// # Errors
+    /// The address is in use or not ours, or the port needs a privilege.
+    pub fn bind(address: SocketAddr, how: Listening) -> io::Result<Listener> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        // Connections of an earlier process in TIME_WAIT must not keep its successor from the port.
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        if how.shared {
+            sockopt::set_socket_reuseport(&fd, true)?;
+        }
+        rustix::net::bind(&fd, &address)?;
+        rustix::net::listen(&fd, i32::try_from(how.backlog).unwrap_or(i32::MAX))?;
+        Ok(Listener { fd })
+    }
+
+    /// The address listened on, with the port that port 0 became.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(rustix::net::getsockname(&self.fd)?)?)
+    }
+
+    /// Takes one waiting connection.
+    ///
+    /// # Errors
+    /// The socket does not listen. A connection that broke before it was accepted is passed over.
+    pub fn accept(&self) -> io::Result<Accepted> {
+        loop {
+            match rustix::net::accept_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(fd) => return Ok(Accepted::Connection(Socket::adopt(fd)?)),
+                Err(Errno::AGAIN) => return Ok(Accepted::Nobody),
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    return Ok(Accepted::Exhausted);
+                }
+                Err(error @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) => return Err(error.into()),
+                // Linux passes errors that are pending on the new connection on to accept (accept(2)).
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Socket {
+    /// Ends our side: the peer reads everything sent so far and then the end.
+    ///
+    /// # Errors
+    /// The connection is broken already.
+    pub fn end_sending(&self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write)?)
+    }
+
+    /// Closes the connection so that the peer sees a reset (RST) at once instead of an end.
+    pub fn reset(self) {
+        // Lingering for zero seconds makes close discard what is unsent and reset. Where it is refused, the
+        // connection is broken and the peer sees that anyway.
+        let _ = sockopt::set_socket_linger(&self.fd, Some(std::time::Duration::ZERO));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::socket::Received;
+
+    const HOW: Listening = Listening { backlog: 16, shared: false };
+
+    #[test]
+    fn a_waiting_connection_is_accepted_once() {
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HOW).unwrap();
+        assert!(matches!(listener.accept().unwrap(), Accepted::Nobody));
+        let client = Socket::connect(listener.address().unwrap()).unwrap();
+        let Accepted::Connection(server) = listener.accept().unwrap() else { panic!("nobody there") };
+        assert!(matches!(listener.accept().unwrap(), Accepted::Nobody));
+        server.end_sending().unwrap();
+        assert_eq!(client.receive(&mut [0; 8]).unwrap(), Received::End);
+    }
+
+    #[test]
+    fn a_reset_is_an_error_to_the_peer_and_not_an_end() {
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HOW).unwrap();
+        let client = Socket::connect(listener.address().unwrap()).unwrap();
+        let Accepted::Connection(server) = listener.accept().unwrap() else { panic!("nobody there") };
+        server.reset();
+        let error = client.receive(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn a_port_is_shared_only_on_wish() {
+        let shared = Listening { shared: true, ..HOW };
+        let first = Listener::bind(([127, 0, 0, 1], 0).into(), shared).unwrap();
+        let address = first.address().unwrap();
+        assert_eq!(Listener::bind(address, HOW).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert!(Listener::bind(address, shared).is_ok());
+    }
+}
