@@ -8,3 +8,4 @@ mod goldens;
 mod goldens_histogram;
 mod java_random;
 mod wire_split;
+mod mock;

@@ -1,0 +1,498 @@
+//! The mock server over real sockets: what it promises to those who test against it.
+//!
+//! The client is a few lines over `std::net`, so that nothing here shares code with what the mock serves to check.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokload::mock::{Answer, Break, Cut, Faults, Mock, Role, Settings, When};
+use tokload::pace::{Kernel, Mode};
+use tokload::plan::Driver;
+use tokload::sys::clock::RunClock;
+
+fn quick() -> Settings {
+    let ms = Duration::from_millis;
+    Settings { ttft: ms(3), itl: ms(1), max_tokens: 4, ..Settings::default() }
+}
+
+fn with(faults: Faults) -> Mock {
+    Mock::start(Settings { faults, ..quick() }).unwrap()
+}
+
+struct Client {
+    socket: TcpStream,
+    unread: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+    /// The body came to its end.
+    whole: bool,
+}
+
+impl Client {
+    fn to(mock: &Mock) -> Client {
+        let socket = TcpStream::connect(mock.address()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Client { socket, unread: Vec::new() }
+    }
+
+    fn send(&mut self, text: &str) -> &mut Client {
+        self.socket.write_all(text.as_bytes()).unwrap();
+        self
+    }
+
+    fn post(&mut self, path: &str, body: &Value) -> Response {
+        self.send(&post(path, body)).response()
+    }
+
+    fn get(&mut self, path: &str) -> Response {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: mock\r\n\r\n")).response()
+    }
+
+    /// Reads more; `false` at the end.
+    fn more(&mut self) -> std::io::Result<bool> {
+        let mut part = [0; 65536];
+        let count = self.socket.read(&mut part)?;
+        self.unread.extend_from_slice(&part[..count]);
+        Ok(count > 0)
+    }
+
+    fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = self.unread.windows(end.len()).position(|w| w == end) {
+                return Some(self.unread.drain(..at + end.len()).collect());
+            }
+            if !self.more().unwrap() {
+                return None;
+            }
+        }
+    }
+
+    fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
+        while self.unread.len() < count {
+            if !self.more().unwrap() {
+                return None;
+            }
+        }
+        Some(self.unread.drain(..count).collect())
+    }
+
+    fn response(&mut self) -> Response {
+        let head = String::from_utf8(self.until(b"\r\n\r\n").expect("a head")).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let length = head.split("content-length: ").nth(1).map(|rest| rest.split('\r').next().unwrap());
+        if let Some(length) = length {
+            let body = self.exactly(length.parse().unwrap());
+            return Response { status, head, whole: body.is_some(), body: body.unwrap_or_default() };
+        }
+        let mut body = Vec::new();
+        let whole = if head.contains("transfer-encoding: chunked") {
+            self.chunks(&mut body)
+        } else {
+            while self.more().unwrap() {}
+            body.append(&mut self.unread);
+            true
+        };
+        Response { status, head, body, whole }
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> bool {
+        loop {
+            let Some(line) = self.until(b"\r\n") else { return false };
+            let size = std::str::from_utf8(&line[..line.len() - 2]).unwrap();
+            let size = usize::from_str_radix(size, 16).unwrap();
+            let Some(chunk) = self.exactly(size + 2) else { return false };
+            body.extend_from_slice(&chunk[..size]);
+            if size == 0 {
+                return true;
+            }
+        }
+    }
+
+    fn ends(&mut self) -> bool {
+        !self.more().unwrap()
+    }
+}
+
+impl Response {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The data of each event.
+    fn events(&self) -> Vec<String> {
+        let text = std::str::from_utf8(&self.body).unwrap();
+        let events = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+        events.map(str::to_owned).collect()
+    }
+
+    /// The text of a choice of a chat stream, and its finish reason.
+    fn text(&self, choice: u64) -> (String, Value) {
+        let (mut text, mut finish) = (String::new(), Value::Null);
+        for event in self.events().iter().filter(|event| *event != "[DONE]") {
+            let event: Value = serde_json::from_str(event).unwrap();
+            let mine = event["choices"].as_array().unwrap().iter().filter(|c| c["index"] == choice);
+            for part in mine {
+                text += part["delta"]["content"].as_str().unwrap_or_default();
+                finish = part["finish_reason"].clone();
+            }
+        }
+        (text, finish)
+    }
+}
+
+fn post(path: &str, body: &Value) -> String {
+    let body = body.to_string();
+    format!("POST {path} HTTP/1.1\r\nHost: mock\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn chat(more: &Value) -> Value {
+    let mut body = json!({"model": "mock-model", "stream": true,
+        "messages": [{"role": "user", "content": "one two three"}]});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+const CHAT: &str = "/v1/chat/completions";
+
+#[test]
+fn a_stream_holds_the_tokens_asked_for_and_its_usage() {
+    let mock = Mock::start(quick()).unwrap();
+    let body = chat(&json!({"max_tokens": 6, "stream_options": {"include_usage": true}}));
+    let response = Client::to(&mock).post(CHAT, &body);
+    assert!(response.status == 200 && response.whole);
+    assert!(response.head.contains("content-type: text/event-stream"));
+    assert_eq!(response.text(0), (" apple bread cloud dance eagle field".to_owned(), json!("length")));
+    let events = response.events();
+    // Role, six of content, usage, [DONE].
+    assert_eq!((events.len(), events[8].as_str()), (9, "[DONE]"));
+    let usage: Value = serde_json::from_str(&events[7]).unwrap();
+    assert_eq!(usage["choices"], json!([]));
+    assert_eq!(usage["usage"], json!({"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}));
+    let truth = mock.stop().unwrap();
+    assert_eq!((truth.requests, truth.streams, truth.completed, truth.broken), (1, 1, 1, 0));
+    assert_eq!((truth.events, truth.tokens, truth.connections), (6, 6, 1));
+    assert_eq!((truth.ttft().count, truth.itl().count, truth.lateness().count), (1, 5, 6));
+}
+
+#[test]
+fn every_driver_thread_count_and_timer_serves() {
+    for (driver, workers, timer) in [
+        (Driver::Epoll, 1, Mode::Sleep),
+        (Driver::Auto, 3, Mode::Sleep),
+        (Driver::Epoll, 2, Mode::Sleep),
+        (Driver::Auto, 1, Mode::Busy),
+    ] {
+        let mock = Mock::start(Settings { driver, workers, timer, ..quick() }).unwrap();
+        assert!(driver == Driver::Auto || mock.kernel() == Kernel::Epoll);
+        let mut clients: Vec<Client> = (0..20).map(|_| Client::to(&mock)).collect();
+        for client in &mut clients {
+            client.send(&post(CHAT, &chat(&json!({"max_tokens": 5}))));
+        }
+        for client in &mut clients {
+            assert_eq!(client.response().text(0).0.split_whitespace().count(), 5);
+        }
+        let truth = mock.stop().unwrap();
+        assert_eq!((truth.completed, truth.events), (20, 100), "{driver:?} {workers} {timer:?}");
+    }
+}
+
+#[test]
+fn choices_and_whole_answers_and_text_completions() {
+    let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
+    let mut client = Client::to(&mock);
+    let both = client.post(CHAT, &chat(&json!({"n": 2, "max_tokens": 3})));
+    assert_eq!(both.text(0).0, " apple bread cloud");
+    assert_eq!(both.text(1), (" field grass house".to_owned(), json!("length")));
+    let whole = client.post(CHAT, &chat(&json!({"stream": false}))).json();
+    assert_eq!(whole["choices"][0]["message"]["content"], " apple bread cloud dance");
+    assert_eq!(whole["usage"]["total_tokens"], 7);
+    let text = client.post("/v1/completions", &json!({"prompt": ["a b", "c"], "max_tokens": 1})).json();
+    assert_eq!(text["choices"][1]["text"], " field");
+    assert_eq!(text["usage"], json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}));
+    let stream = client.post("/v1/completions", &json!({"prompt": "a", "stream": true}));
+    assert_eq!(stream.events().len(), 3);
+    assert!(stream.events()[1].contains("\"text\":\" cloud dance\""));
+}
+
+#[test]
+fn models_health_and_version_answer_get_and_head() {
+    let mock = Mock::start(quick()).unwrap();
+    let mut client = Client::to(&mock);
+    assert_eq!(client.get("/v1/models").json()["data"][0]["id"], "mock-model");
+    assert_eq!(client.get("/health").status, 200);
+    assert!(client.get("/version").json()["version"].is_string());
+    client.send("HEAD /v1/models HTTP/1.1\r\nHost: mock\r\n\r\n");
+    let head = String::from_utf8(client.until(b"\r\n\r\n").unwrap()).unwrap();
+    assert!(head.contains("content-length: ") && !head.contains("content-length: 0"));
+    // The next answer follows at once: HEAD had no body.
+    assert_eq!(client.get("/nowhere").json(), json!({"detail": "Not Found"}));
+    assert_eq!(client.get(CHAT).status, 405);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_and_close_is_kept() {
+    let mock = Mock::start(quick()).unwrap();
+    let mut client = Client::to(&mock);
+    let one = post(CHAT, &chat(&json!({"max_tokens": 2})));
+    let old = "GET /v1/models HTTP/1.1\r\nHost: mock\r\nConnection: close\r\n\r\n";
+    client.send(&format!("{one}{one}{old}"));
+    for _ in 0..2 {
+        assert_eq!(client.response().text(0).0, " apple bread");
+    }
+    assert!(client.response().head.contains("connection: close"));
+    assert!(client.ends());
+}
+
+#[test]
+fn http_1_0_gets_a_stream_that_ends_with_the_connection() {
+    let mock = Mock::start(quick()).unwrap();
+    let request = post(CHAT, &chat(&json!({}))).replace("HTTP/1.1", "HTTP/1.0");
+    let response = Client::to(&mock).send(&request).response();
+    assert!(response.head.starts_with("HTTP/1.0 200 OK") && !response.head.contains("chunked"));
+    assert_eq!(response.events().last().unwrap(), "[DONE]");
+}
+
+#[test]
+fn a_waiting_client_is_told_to_continue_and_chunked_bodies_are_read() {
+    let mock = Mock::start(quick()).unwrap();
+    let mut client = Client::to(&mock);
+    let head = format!("POST {CHAT} HTTP/1.1\r\nHost: mock\r\nTransfer-Encoding: chunked\r\n");
+    client.send(&format!("{head}Expect: 100-continue\r\n\r\n"));
+    assert_eq!(client.until(b"\r\n\r\n").unwrap(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    let body = chat(&json!({})).to_string();
+    let (left, right) = body.split_at(20);
+    client.send(&format!("{:x}\r\n{left}\r\n{:x};x=y\r\n{right}\r\n0\r\n\r\n", left.len(), right.len()));
+    assert_eq!(client.response().status, 200);
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_refusal_arrives() {
+    let mock = Mock::start(quick()).unwrap();
+    let refused = |text: &str| {
+        let mut client = Client::to(&mock);
+        // A server that gives up early may end the connection while we still write.
+        let _ = client.socket.write_all(text.as_bytes());
+        let response = client.response();
+        assert!(response.json()["error"]["message"].is_string() && client.ends(), "{text:.40}");
+        response.status
+    };
+    assert_eq!(refused("\u{16}\u{3}\u{1}\u{2}\0 hello"), 400);
+    assert_eq!(refused("GET /\r\n\r\n"), 400);
+    assert_eq!(refused(&format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\n\r\n")), 411);
+    let large = format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n");
+    // The body that is on its way must not take the answer with it.
+    assert_eq!(refused(&(large + &"x".repeat(300_000))), 413);
+    assert_eq!(refused(&format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000))), 431);
+    let mut client = Client::to(&mock);
+    assert_eq!(client.post(CHAT, &json!({"model": "other", "messages": []})).status, 404);
+    let broken = client.post(CHAT, &json!(7));
+    assert_eq!((broken.status, broken.json()["error"]["code"].clone()), (400, json!(400)));
+    assert_eq!(client.get("/health").status, 200, "a bad body leaves the connection usable");
+}
+
+#[test]
+fn wrong_answers_on_purpose() {
+    let limited = Answer::Status { status: 429, retry_after_s: Some(2) };
+    let mock = with(Faults { answer: Some((When::First(2), limited)), ..Faults::default() });
+    let mut client = Client::to(&mock);
+    let body = chat(&json!({}));
+    let answers: Vec<u16> = (0..3).map(|_| client.post(CHAT, &body).status).collect();
+    assert_eq!(answers, [429, 429, 200]);
+
+    let of = |answer| {
+        let mock = with(Faults { answer: Some((When::Always, answer)), ..Faults::default() });
+        assert_eq!(Client::to(&mock).get("/v1/models").status, 200, "only generation goes wrong");
+        Client::to(&mock).post(CHAT, &body)
+    };
+    assert!(of(Answer::Html).head.contains("content-type: text/html"));
+    assert_eq!(of(Answer::PlainJson).json()["object"], "chat.completion");
+    let mut client = Client::to(with_answer(Answer::Close));
+    assert!(client.send(&post(CHAT, &body)).more().map_or(true, |more| !more));
+}
+
+fn with_answer(answer: Answer) -> &'static Mock {
+    let faults = Faults { answer: Some((When::Always, answer)), ..Faults::default() };
+    // Lives as long as the test process: the client outlives the expression.
+    Box::leak(Box::new(with(faults)))
+}
+
+#[test]
+fn silence_and_resets_and_refused_fields() {
+    let body = chat(&json!({}));
+    let mut client = Client::to(with_answer(Answer::Reset));
+    let error = client.send(&post(CHAT, &body)).more().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+
+    let mut client = Client::to(with_answer(Answer::Silence));
+    client.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert_eq!(client.send(&post(CHAT, &body)).more().unwrap_err().kind(), ErrorKind::WouldBlock);
+
+    let mock = with(Faults { refused_fields: vec!["ignore_eos".to_owned()], ..Faults::default() });
+    let mut client = Client::to(&mock);
+    let refusal = client.post(CHAT, &chat(&json!({"ignore_eos": true})));
+    let message = refusal.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(refusal.status == 400 && message.contains("ignore_eos") && message.contains("not permitted"));
+    assert_eq!(client.post(CHAT, &body).status, 200);
+}
+
+#[test]
+fn streams_break_off_on_purpose() {
+    let start = |how| {
+        let mock =
+            with(Faults { cut: Some((When::Always, Cut { after_events: 2, how })), ..Faults::default() });
+        let mut client = Client::to(&mock);
+        client.send(&post(CHAT, &chat(&json!({}))));
+        (mock, client)
+    };
+    let (mock, mut client) = start(Break::Close);
+    let response = client.response();
+    assert_eq!((response.text(0).0.as_str(), response.whole), (" apple bread", false));
+    assert_eq!(mock.stop().unwrap().broken, 1);
+
+    let (_mock, mut client) = start(Break::Half);
+    assert!(!client.response().whole);
+
+    let (_mock, mut client) = start(Break::ErrorEvent);
+    let response = client.response();
+    assert!(response.whole && response.events()[3].contains("\"error\""));
+    assert_eq!(client.get("/health").status, 200);
+
+    let (_mock, mut client) = start(Break::Reset);
+    let error = std::iter::from_fn(|| Some(client.more())).find_map(Result::err).unwrap();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+
+    let (mock, mut client) = start(Break::Stall);
+    client.until(b" bread").unwrap();
+    client.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let error = std::iter::from_fn(|| Some(client.more())).find_map(Result::err).unwrap();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(mock.stop().unwrap().broken, 1);
+}
+
+#[test]
+fn connections_close_on_purpose_and_after_idling() {
+    let mock = with(Faults { close_after_answer: true, ..Faults::default() });
+    let mut client = Client::to(&mock);
+    let response = client.post(CHAT, &chat(&json!({})));
+    assert!(response.whole && response.head.contains("connection: close") && client.ends());
+
+    let settings = Settings { keep_alive: Some(Duration::from_millis(20)), ..quick() };
+    let mock = Mock::start(settings).unwrap();
+    let mut client = Client::to(&mock);
+    assert_eq!(client.get("/health").status, 200);
+    assert!(client.ends());
+}
+
+#[test]
+fn a_client_that_goes_away_ends_its_stream() {
+    let mock = Mock::start(Settings { itl: Duration::from_secs(600), ..quick() }).unwrap();
+    let mut client = Client::to(&mock);
+    client.send(&post(CHAT, &chat(&json!({})))).until(b" apple").unwrap();
+    client.socket.shutdown(Shutdown::Both).unwrap();
+    let mut other = Client::to(&mock);
+    // Accepted after the end of the first was there to be read, and answered after it was.
+    assert_eq!(other.get("/health").status, 200);
+    let truth = mock.stop().unwrap();
+    assert_eq!((truth.generations, truth.completed, truth.broken), (1, 0, 1));
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_everything_later() {
+    let settings = Settings { ttft: Duration::ZERO, itl: Duration::ZERO, max_tokens: 100_000, ..quick() };
+    let mock = Mock::start(settings).unwrap();
+    let mut slow = Client::to(&mock);
+    slow.send(&post(CHAT, &chat(&json!({}))));
+    // A second client is served while the first one's socket is full.
+    let other = Client::to(&mock).post(CHAT, &chat(&json!({"max_tokens": 5000})));
+    assert_eq!(other.text(0).0.len(), 5000 * 6);
+    assert_eq!(slow.response().text(0).0.len(), 100_000 * 6);
+    assert!(mock.stop().unwrap().partial_sends > 0);
+}
+
+#[test]
+fn a_thousand_streams_at_once_each_on_its_own_phase() {
+    let ms = Duration::from_millis;
+    let mock = Mock::start(Settings { ttft: ms(300), itl: ms(20), role: Role::Early, ..quick() }).unwrap();
+    let mut clients: Vec<Client> = (0..1000).map(|_| Client::to(&mock)).collect();
+    let request = post(CHAT, &chat(&json!({"max_tokens": 10, "stream_options": {"include_usage": true}})));
+    for client in &mut clients {
+        client.send(&request);
+    }
+    for client in &mut clients {
+        let response = client.response();
+        assert!(response.whole);
+        assert_eq!(response.text(0).0.split_whitespace().count(), 10);
+        assert_eq!(response.events().len(), 13);
+    }
+    let truth = mock.stop().unwrap();
+    assert_eq!((truth.completed, truth.events, truth.connections_max), (1000, 10_000, 1000));
+}
+
+#[test]
+fn the_set_times_are_kept() {
+    let ms = Duration::from_millis;
+    let mock = Mock::start(Settings { ttft: ms(60), itl: ms(10), max_tokens: 21, ..quick() }).unwrap();
+    let clock = RunClock::start();
+    let start = clock.now();
+    let response = Client::to(&mock).post(CHAT, &chat(&json!({})));
+    let took = clock.now() - start;
+    assert!(response.whole);
+    // Never early; late only as far as other tests take the machine.
+    assert!((ms(260)..ms(1260)).contains(&took), "{took:?}");
+    let truth = mock.stop().unwrap();
+    assert!(truth.ttft().min_us >= 59_900.0, "{:?}", truth.ttft());
+    assert!((truth.itl().mean_us - 10_000.0).abs() < 5_000.0, "{:?}", truth.itl());
+}
+
+#[test]
+fn tls_carries_the_same_stream() {
+    let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let identity = tokload::mock::Identity {
+        certificate_pem: key.cert.pem().into_bytes(),
+        key_pem: key.signing_key.serialize_pem().into_bytes(),
+    };
+    let mock = Mock::start(Settings { tls: Some(identity), ..quick() }).unwrap();
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(key.cert.der().clone()).unwrap();
+    let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+    let mut tls = rustls::StreamOwned::new(session, TcpStream::connect(mock.address()).unwrap());
+    let close = post(CHAT, &chat(&json!({}))).replace("Host: mock", "Host: mock\r\nConnection: close");
+    tls.write_all(close.as_bytes()).unwrap();
+    let mut answer = String::new();
+    tls.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" dance") && answer.ends_with("[DONE]\n\n\r\n0\r\n\r\n"));
+
+    // Plain HTTP to the TLS port: an alert and the end, not a hang.
+    let mut plain = Client::to(&mock);
+    plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    while plain.more().unwrap_or(false) {}
+}
+
+#[test]
+fn connections_wait_where_accepting_is_slow() {
+    let delay = Duration::from_millis(80);
+    let mock = with(Faults { accept_delay: delay, ..Faults::default() });
+    let clock = RunClock::start();
+    let start = clock.now();
+    assert_eq!(Client::to(&mock).get("/health").status, 200);
+    assert!(clock.now() - start >= delay);
+}
+
+#[test]
+fn a_port_in_use_is_an_error() {
+    let mock = Mock::start(quick()).unwrap();
+    for workers in [1, 2] {
+        let again = Settings { port: mock.address().port(), workers, ..quick() };
+        assert_eq!(Mock::start(again).unwrap_err().kind(), ErrorKind::AddrInUse);
+    }
+}
