@@ -1,4 +1,8 @@
-//! Under construction.
-/// Under construction.
-#[derive(Clone, Debug)]
-pub struct Tally;
+//! Placeholder until the statistics room is merged.
+
+/// Placeholder.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Placeholder.
+    pub series: crate::stats::Series,
+}

@@ -1,3 +1,5 @@
 //! Statistics of latency.
 pub mod histogram;
+pub mod series;
 pub use histogram::Histogram;
+pub use series::Series;
