@@ -16,6 +16,22 @@ pub struct Window {
     pub whole_level: bool,
 }
 
+impl Window {
+    /// Whether what is planned for, or happens at, `at` belongs to the window.
+    ///
+    /// In a window that is the whole level everything does: its last event is its end, and would be cut off by it.
+    #[must_use]
+    pub fn contains(&self, at: Stamp) -> bool {
+        self.whole_level || (self.start <= at && at < self.end)
+    }
+
+    /// Its length, ns.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.end.nanos_since(self.start)
+    }
+}
+
 /// The marks of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {

@@ -1,11 +1,57 @@
 //! `LevelResult` and records to numbers with units: the one place where a level is aggregated.
+//!
+//! Which requests belong to the population and which events to the window is decided here; the formulas of single
+//! requests are in `metrics`. With records everything is exact; without them (`tally` below) it is what histograms
+//! and the series can give.
+
+mod distribution;
+mod in_flight;
+mod rates;
+mod records;
+mod tally;
+
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
-use crate::metrics::outcome::Outcome;
+use crate::metrics::{Record, Tally};
 use crate::plan::Slo;
-use crate::stats::Histogram;
+use crate::run::{Span, Window};
+use crate::stats::{Histogram, Quantile};
+
+pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
+
+/// What a level is summarised from.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Every record of the level, in any order; those of the warm-up are skipped. `None` if none were kept.
+    pub records: Option<&'a [Record]>,
+    /// The tally of all shards.
+    pub tally: &'a Tally,
+    /// The measurement window.
+    pub window: Window,
+    /// The marks of the level.
+    pub span: Span,
+    /// Limits that a good request keeps.
+    pub slo: Slo,
+    /// Whether they are judged from the planned send.
+    pub from_plan: bool,
+}
+
+/// The numbers of a level.
+///
+/// Latencies, counts, tokens and goodput are those of the requests planned in the window, followed into the drain.
+/// Rates count the events that fall into it, whoever planned them. A level without requests, or a span of no
+/// length, gives zeros and empty lists, never a number that is none.
+#[must_use]
+pub fn level(input: &Input<'_>) -> LevelSummary {
+    match input.records {
+        Some(records) => records::summarise(input, records),
+        None => tally::summarise(input),
+    }
+}
 
 /// All numbers of one level.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,36 +64,12 @@ pub struct LevelSummary {
     pub window_rates: Rates,
     /// Throughput over the whole level, with ramp and drain.
     pub level_rates: Rates,
-    /// Requests per second that kept every SLO; `None` without SLOs.
+    /// Requests per second that kept every SLO; `None` without SLOs or without records.
     pub goodput: Option<Goodput>,
     /// Token counts of `ok` requests planned in the window.
     pub tokens: Tokens,
     /// Requests in flight during the window; `None` without records.
     pub in_flight: Option<InFlight>,
-}
-
-/// Requests by how they ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Planned in the window.
-    pub planned: u64,
-    /// Ended well.
-    pub ok: u64,
-    /// Failed, unfinished ones included.
-    pub failed: u64,
-    /// Cancelled as planned.
-    pub cancelled: u64,
-    /// Every outcome seen, with its count, in the order of [`Outcome`].
-    pub outcomes: Vec<OutcomeCount>,
-}
-
-/// How often an outcome was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutcomeCount {
-    /// The outcome.
-    pub outcome: Outcome,
-    /// How often.
-    pub count: u64,
 }
 
 /// The distribution of one metric: ns, or tokens per second for [`Metric::UserSpeed`].
@@ -71,7 +93,20 @@ pub struct Distribution {
     /// (`None`: failed). Empty for metrics that are not one per request.
     pub with_failures: Vec<QuantileValue>,
     /// The values as a histogram (highest equivalent value, 3 significant digits).
+    ///
+    /// It counts nanoseconds, or thousandths of a token per second ([`Metric::to_ticks`]).
     pub histogram: Histogram,
+}
+
+/// A quantile over requests of which some failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ranked {
+    /// The rank falls on a failed request, which is infinitely slow.
+    Failed,
+    /// There is no request to rank.
+    Undefined,
+    /// The value at the rank, in the metric's unit.
+    Value(f64),
 }
 
 /// One quantile.
@@ -115,29 +150,6 @@ pub struct Goodput {
     pub attainment: f64,
 }
 
-/// Token counts of `ok` requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tokens {
-    /// Output tokens.
-    pub output: u64,
-    /// Prompt tokens where known.
-    pub prompt: u64,
-    /// Requests whose prompt tokens are known.
-    pub prompt_known: u64,
-    /// Cached prompt tokens where known; `None` if no answer said.
-    pub cached: Option<u64>,
-    /// Content events.
-    pub events: u64,
-    /// Requests with each source of output tokens: usage, tokenizer, events, unknown.
-    pub sources: [u64; 4],
-    /// More than one source of output tokens in the level.
-    pub mixed_sources: bool,
-    /// Requests with several tokens in a single content event.
-    pub single_chunk: u64,
-    /// Requests whose output length differs from the one asked for.
-    pub length_off: u64,
-}
-
 /// Requests in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
@@ -149,4 +161,28 @@ pub struct InFlight {
     pub at_start: u64,
     /// At its end.
     pub at_end: u64,
+}
+
+impl LevelSummary {
+    /// The distribution of `metric`; `None` if it has no value.
+    #[must_use]
+    pub fn distribution(&self, metric: Metric) -> Option<&Distribution> {
+        self.distributions.iter().find(|distribution| distribution.metric == metric)
+    }
+
+    /// One of the reported quantiles ([`Quantile::REPORTED`]) of `metric`, failed requests being infinitely slow.
+    ///
+    /// Unlike the distribution it also speaks where every request failed.
+    #[must_use]
+    pub fn with_failures(&self, metric: Metric, quantile: Quantile) -> Ranked {
+        let Some(distribution) = self.distribution(metric) else {
+            let failed = metric.is_per_request() && self.counts.failed > 0;
+            return if failed { Ranked::Failed } else { Ranked::Undefined };
+        };
+        match distribution.with_failures.iter().find(|q| q.parts == quantile.parts()) {
+            None => Ranked::Undefined,
+            Some(QuantileValue { value: Some(value), .. }) => Ranked::Value(*value),
+            Some(QuantileValue { value: None, .. }) => Ranked::Failed,
+        }
+    }
 }

@@ -3,11 +3,17 @@
 //! Definitions are those of the measurement spec in `ARCHITECTURE.md`. Durations are nanoseconds inside,
 //! milliseconds only where they are shown.
 
+pub mod counts;
+pub mod gaps;
 pub mod metric;
 pub mod outcome;
 pub mod record;
+pub mod slo;
 pub mod tally;
 
+pub use gaps::Gaps;
+pub use metric::Metric;
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
 pub use record::{Flags, Phase, Record, TokenSource};
+pub use slo::Slo;
 pub use tally::Tally;

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::Dialect;
 
+pub use crate::metrics::slo::Slo;
+
 /// Everything needed to repeat a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -232,27 +234,6 @@ pub struct Sampling {
     /// `repetition_penalty`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<f64>,
-}
-
-/// Limits that a good request keeps, ms; `<=` passes, an undefined TPOT passes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Slo {
-    /// TTFT.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttft_ms: Option<f64>,
-    /// Time to the first answer token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttfa_ms: Option<f64>,
-    /// TPOT.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tpot_ms: Option<f64>,
-    /// Largest gap of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub itl_max_ms: Option<f64>,
-    /// E2E.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub e2e_ms: Option<f64>,
 }
 
 /// When a request counts as lost, s. 0 means no limit.

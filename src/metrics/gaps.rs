@@ -1,0 +1,167 @@
+//! The gaps of one request until its outcome is known: a failed request takes part in no latency.
+//!
+//! Owned by the connection that serves the request and reused for the next; pooled by `tally`.
+
+use crate::stats::{Histogram, Totals};
+
+/// The gaps between the content events of one request, by one kind of stamp.
+///
+/// Each costs 2 bytes, its bucket in a [`Histogram`]; the totals beside them are exact. With several choices the
+/// gaps of each are taken per choice and all are recorded here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gaps {
+    /// Bucket of each gap, in order.
+    codes: Vec<u16>,
+    totals: Totals,
+    overflow: u64,
+    /// Bucket of gap / k, and k, for each event whose tokens are known.
+    token_codes: Vec<(u16, u16)>,
+    token_totals: Totals,
+    token_overflow: u64,
+}
+
+impl Gaps {
+    /// No gaps, with room for those of `events` content events.
+    #[must_use]
+    pub fn with_capacity(events: usize) -> Gaps {
+        Gaps { codes: Vec::with_capacity(events), ..Gaps::default() }
+    }
+
+    /// Forgets the gaps, keeps the memory.
+    pub fn clear(&mut self) {
+        self.codes.clear();
+        self.token_codes.clear();
+        (self.totals, self.overflow) = (Totals::new(), 0);
+        (self.token_totals, self.token_overflow) = (Totals::new(), 0);
+    }
+
+    /// Records a gap of `ns`.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.codes.push(Histogram::bucket_of(ns));
+        self.totals.record(ns);
+        self.overflow += u64::from(ns > Histogram::HIGHEST_NS);
+    }
+
+    /// Records a gap of `ns` whose event brought `k` tokens: a gap, and `k` times `ns / k` per token.
+    ///
+    /// The quotient is rounded to the nearest nanosecond. An event without any token is a gap only.
+    #[inline]
+    pub fn record_tokens(&mut self, ns: u64, k: u32) {
+        self.record(ns);
+        if k == 0 {
+            return;
+        }
+        let k64 = u64::from(k);
+        let each = ns / k64 + u64::from(ns % k64 >= k64.div_ceil(2));
+        self.token_totals.record_n(each, k64);
+        if each > Histogram::HIGHEST_NS {
+            self.token_overflow += k64;
+        }
+        let code = Histogram::bucket_of(each);
+        let mut left = k;
+        while left > 0 {
+            let part = u16::try_from(left).unwrap_or(u16::MAX);
+            self.token_codes.push((code, part));
+            left -= u32::from(part);
+        }
+    }
+
+    /// The largest gap, ns; `None` if there is none.
+    #[must_use]
+    pub fn stall(&self) -> Option<u64> {
+        self.totals.max()
+    }
+
+    /// Number of gaps.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether there is no gap.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// The gaps in order, each as its bucket in a [`Histogram`].
+    #[must_use]
+    pub fn codes(&self) -> &[u16] {
+        &self.codes
+    }
+
+    /// Adds the gaps to `histogram`.
+    pub fn pool_into(&self, histogram: &mut Histogram) {
+        self.codes.iter().for_each(|code| histogram.record_bucket(*code, 1));
+        if !self.codes.is_empty() {
+            histogram.add_totals(&self.totals, self.overflow);
+        }
+    }
+
+    /// Adds the gaps per token to `histogram`.
+    pub fn pool_tokens_into(&self, histogram: &mut Histogram) {
+        self.token_codes.iter().for_each(|(code, k)| histogram.record_bucket(*code, u64::from(*k)));
+        if !self.token_codes.is_empty() {
+            histogram.add_totals(&self.token_totals, self.token_overflow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pooled_gaps_are_those_recorded_at_once() {
+        let list = [24_000_000, 0, 1_999, 72_000_001, Histogram::HIGHEST_NS + 5];
+        let (mut gaps, mut direct) = (Gaps::with_capacity(4), Histogram::new());
+        for ns in list {
+            gaps.record(ns);
+            direct.record(ns);
+        }
+        let mut pooled = Histogram::new();
+        gaps.pool_into(&mut pooled);
+        assert_eq!(pooled, direct);
+        assert_eq!((gaps.len(), gaps.stall()), (5, Some(Histogram::HIGHEST_NS + 5)));
+    }
+
+    #[test]
+    fn a_gap_of_k_tokens_counts_k_times_a_kth() {
+        let mut gaps = Gaps::default();
+        gaps.record_tokens(90, 3);
+        gaps.record_tokens(100, 3);
+        gaps.record_tokens(101, 3);
+        gaps.record_tokens(50, 4);
+        gaps.record_tokens(7, 0);
+        gaps.record_tokens(70_000, 70_000);
+        let (mut per_token, mut plain) = (Histogram::new(), Histogram::new());
+        gaps.pool_tokens_into(&mut per_token);
+        gaps.pool_into(&mut plain);
+        let mut expected = Histogram::new();
+        for (each, k) in [(30, 3), (33, 3), (34, 3), (13, 4), (1, 70_000)] {
+            expected.record_n(each, k);
+        }
+        assert_eq!(per_token, expected);
+        assert_eq!(plain.n(), 6);
+    }
+
+    #[test]
+    fn clearing_keeps_the_memory_and_nothing_else() {
+        let mut gaps = Gaps::with_capacity(100);
+        (0..100).for_each(|ns| gaps.record_tokens(ns, 2));
+        let room = gaps.codes.capacity();
+        gaps.clear();
+        assert_eq!(gaps, Gaps::default());
+        assert_eq!((gaps.stall(), gaps.is_empty()), (None, true));
+        assert_eq!(gaps.codes.capacity(), room);
+    }
+
+    #[test]
+    fn nothing_pooled_leaves_a_histogram_without_buckets() {
+        let mut histogram = Histogram::new();
+        Gaps::default().pool_into(&mut histogram);
+        Gaps::default().pool_tokens_into(&mut histogram);
+        assert_eq!(histogram, Histogram::new());
+    }
+}

@@ -1,0 +1,83 @@
+//! One metric over many requests: exact from values, or from a histogram.
+
+use crate::metrics::metric::Metric;
+use crate::stats::quantile::nearest_rank;
+use crate::stats::totals::{self, FloatSum};
+use crate::stats::{Histogram, Quantile};
+use crate::summary::{Distribution, QuantileValue};
+
+impl Distribution {
+    /// The distribution of `values`, one per request, beside `failed` requests that have none because they failed.
+    pub(super) fn of_values(metric: Metric, mut values: Vec<f64>, failed: u64) -> Option<Distribution> {
+        values.sort_unstable_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|value| histogram.record(metric.to_ticks(*value)));
+        let n = values.len() as u64;
+        Some(Distribution {
+            metric,
+            n,
+            min,
+            max,
+            sum: values.iter().copied().collect::<FloatSum>().total(),
+            sum_of_squares: values.iter().map(|value| value * value).collect::<FloatSum>().total(),
+            quantiles: reported(|quantile| nearest_rank(&values, quantile)),
+            with_failures: reported(|quantile| value_at(&values, quantile.rank(n + failed))),
+            histogram,
+        })
+    }
+
+    /// The distribution that `histogram` holds in the ticks of `metric`.
+    ///
+    /// `failed` are the requests without a value because they failed; `None` for pooled gaps, of which a request
+    /// has any number.
+    pub(super) fn of_histogram(
+        metric: Metric,
+        histogram: &Histogram,
+        failed: Option<u64>,
+    ) -> Option<Distribution> {
+        let totals = histogram.totals();
+        let value = |ticks: u64| metric.from_ticks(ticks as f64);
+        let with_failures =
+            |failed| reported(|quantile| histogram.at_rank(quantile.rank(totals.n() + failed)).map(value));
+        Some(Distribution {
+            metric,
+            n: totals.n(),
+            min: value(totals.min()?),
+            max: value(totals.max()?),
+            sum: metric.from_ticks(totals.sum() as f64),
+            sum_of_squares: metric.from_ticks(metric.from_ticks(totals.sum_of_squares() as f64)),
+            quantiles: reported(|quantile| histogram.quantile(quantile).map(value)),
+            with_failures: failed.map(with_failures).unwrap_or_default(),
+            histogram: histogram.clone(),
+        })
+    }
+
+    /// Mean, in the metric's unit; 0 without values.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        totals::mean(self.n, self.sum).unwrap_or(0.0)
+    }
+
+    /// Population standard deviation, in the metric's unit; 0 without values.
+    #[must_use]
+    pub fn standard_deviation(&self) -> f64 {
+        totals::standard_deviation(self.n, self.sum, self.sum_of_squares).unwrap_or(0.0)
+    }
+
+    /// One of the reported quantiles ([`Quantile::REPORTED`]); `None` for any other.
+    #[must_use]
+    pub fn quantile(&self, quantile: Quantile) -> Option<f64> {
+        self.quantiles.iter().find(|q| q.parts == quantile.parts())?.value
+    }
+}
+
+fn reported(value: impl Fn(Quantile) -> Option<f64>) -> Vec<QuantileValue> {
+    let of = |quantile: Quantile| QuantileValue { parts: quantile.parts(), value: value(quantile) };
+    Quantile::REPORTED.into_iter().map(of).collect()
+}
+
+/// The value of this rank, from 1; `None` beyond the last, where the failed requests stand.
+fn value_at(sorted: &[f64], rank: u64) -> Option<f64> {
+    sorted.get(usize::try_from(rank.checked_sub(1)?).ok()?).copied()
+}
