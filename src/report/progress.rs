@@ -163,7 +163,10 @@ mod tests {
         line.warming = Some(2);
         assert_eq!(line.words(), "level 2 of 3, 4 users: warm-up, 2 requests");
         line.tick(Tick { elapsed_s: 0.5, in_flight: 4, ok: 15, failed: 1, events: 500 });
-        assert_eq!(line.words(), "level 2 of 3, 4 users: 16/64, 4 in flight, 15 ok, 1 failed, about 1000 tok/s");
+        assert_eq!(
+            line.words(),
+            "level 2 of 3, 4 users: 16/64, 4 in flight, 15 ok, 1 failed, about 1000 tok/s"
+        );
         assert_eq!(line.done(), 0.25);
         line.tick(Tick { elapsed_s: 1.0, in_flight: 4, ok: 31, failed: 1, events: 1500 });
         assert!(line.words().ends_with(", about 1500 tok/s"), "{}", line.words());

@@ -11,7 +11,9 @@ use super::records::Records;
 use super::schema::{LevelBlock, RunFile, SCHEMA, SideFile, VERSION};
 use super::spool::Content;
 use super::{detail, write};
+use crate::metrics::Tally;
 use crate::plan::Slo;
+use crate::summary;
 
 /// A stored run with what lies beside it.
 #[derive(Debug)]
@@ -153,8 +155,28 @@ impl Loaded {
         self.records.as_ref().ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })
     }
 
-    fn judge(&self, _level: &mut LevelBlock, _slo: &Slo) -> Result<(), ReadError> {
-        todo!()
+    fn judge(&self, level: &mut LevelBlock, slo: &Slo) -> Result<(), ReadError> {
+        let stored = self.need_records()?;
+        let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
+        let setting = level.setting.read().map_err(malformed)?;
+        let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let summary = summary::level(&summary::Input {
+            records: Some(&records),
+            tally: &Tally::default(),
+            window: level.window.into(),
+            span: level.span.into(),
+            slo: *slo,
+            from_plan: setting.load.judged_from_plan(),
+        });
+        // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.
+        let gaps: Vec<_> = std::mem::take(&mut level.distributions)
+            .into_iter()
+            .filter(|(metric, _)| !metric.is_per_request())
+            .collect();
+        level.set(&summary);
+        level.distributions.extend(gaps);
+        Ok(())
     }
 }
 

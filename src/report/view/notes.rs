@@ -1,12 +1,12 @@
 //! Remarks without which the numbers would mislead: how they were measured, and what to distrust.
 
 use super::Note;
-use super::rows::{P50, P99};
 use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Slo};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
+use crate::stats::Quantile;
 
 /// The remarks on `run`, the most general first.
 pub(super) fn of(run: &RunFile) -> Vec<Note> {
@@ -53,7 +53,9 @@ impl Notes<'_> {
     }
 
     fn latencies(&mut self) {
-        let fails = |level: &LevelBlock| level.distributions.values().any(|d| d.fails(P50) || d.fails(P99));
+        let fails = |level: &LevelBlock| {
+            level.distributions.values().any(|d| d.fails(Quantile::P50) || d.fails(Quantile::P99))
+        };
         if self.levels.iter().any(fails) {
             self.warn(
                 "`failed`: with failed requests counted as infinitely slow the percentile falls on one of them; \
@@ -103,9 +105,9 @@ impl Notes<'_> {
             let waited = level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0);
             if setting.load.users.is_none() && waited {
                 let from_plan = |metric| {
-                    let quantile = |parts| level.distributions.get(&metric)?.quantile(parts);
-                    let shown = |parts| quantile(parts).map_or_else(|| "–".to_owned(), format::ms);
-                    format!("{} / {}", shown(P50), shown(P99))
+                    let quantile = |q| level.distributions.get(&metric)?.quantile(q);
+                    let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
+                    format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
                 };
                 self.warn(format!(
                     "{}: the cap was reached; from the planned send TTFT p50 / p99 is {} ms, E2E {} ms",

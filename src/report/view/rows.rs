@@ -4,6 +4,7 @@ use super::{Cell, Column, Row};
 use crate::metrics::metric::Metric;
 use crate::report::format;
 use crate::run_file::schema::LevelBlock;
+use crate::stats::Quantile;
 
 /// The columns behind the load, in the order of the cells of [`of`].
 pub(super) const COLUMNS: &[Column] = &[
@@ -27,7 +28,7 @@ pub(super) const COLUMNS: &[Column] = &[
 /// The row of a level, and below it the ok requests alone where failures reach a percentile.
 pub(super) fn of(level: &LevelBlock) -> Vec<Row> {
     let row = Row { label: level.label.clone(), cells: cells(level, false), second: false };
-    if !row.cells.contains(&Cell::Failed) {
+    if level.counts.ok == 0 || !row.cells.contains(&Cell::Failed) {
         return vec![row];
     }
     vec![row, Row { label: "  ok only".to_owned(), cells: cells(level, true), second: true }]
@@ -53,12 +54,12 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
         rate(level.rates.window.out_tok_s),
     ];
     for metric in [Metric::Ttft, Metric::Tpot, Metric::Itl, Metric::E2e] {
-        cells.extend([P50, P99].map(|parts| percentile(level, metric, parts, ok_only)));
+        cells.extend([Quantile::P50, Quantile::P99].map(|q| percentile(level, metric, q, ok_only)));
     }
     cells.push(number(level.goodput.map(|g| g.good_s), format::rate));
     cells.push(number(level.goodput.map(|g| g.attainment), format::percent));
     let delay = level.distributions.get(&Metric::ScheduleDelay);
-    cells.push(number(delay.and_then(|d| d.quantile(P99)), format::ms));
+    cells.push(number(delay.and_then(|d| d.quantile(Quantile::P99)), format::ms));
     if ok_only {
         // Only what differs from the row above is said again.
         cells.iter_mut().filter(|cell| **cell == Cell::Absent).for_each(|cell| *cell = Cell::Blank);
@@ -66,11 +67,14 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
     cells
 }
 
-fn percentile(level: &LevelBlock, metric: Metric, parts: u32, ok_only: bool) -> Cell {
-    let Some(distribution) = level.distributions.get(&metric) else { return Cell::Absent };
-    match distribution.quantile(parts) {
-        _ if distribution.fails(parts) && !ok_only => Cell::Failed,
-        Some(ns) if !ok_only || distribution.fails(parts) => Cell::Number(format::ms(ns)),
+fn percentile(level: &LevelBlock, metric: Metric, quantile: Quantile, ok_only: bool) -> Cell {
+    let Some(distribution) = level.distributions.get(&metric) else {
+        let all_failed = level.counts.ok == 0 && level.counts.failed > 0;
+        return if all_failed && metric.is_per_request() { Cell::Failed } else { Cell::Absent };
+    };
+    match distribution.quantile(quantile) {
+        _ if distribution.fails(quantile) && !ok_only => Cell::Failed,
+        Some(ns) if !ok_only || distribution.fails(quantile) => Cell::Number(format::ms(ns)),
         Some(_) => Cell::Blank,
         None => Cell::Absent,
     }
@@ -79,6 +83,3 @@ fn percentile(level: &LevelBlock, metric: Metric, parts: u32, ok_only: bool) -> 
 const fn column(group: &'static str, name: &'static str) -> Column {
     Column { group, name }
 }
-
-pub(super) const P50: u32 = 50_000;
-pub(super) const P99: u32 = 99_000;

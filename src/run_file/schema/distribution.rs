@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::metric::Metric;
-use crate::stats::Histogram;
+use crate::metrics::metric::{self, Metric};
+use crate::stats::{Histogram, Quantile};
 use crate::summary::{Distribution, QuantileValue};
 
 /// One metric of one level.
@@ -34,8 +34,11 @@ pub struct DistributionBlock {
     /// that are not one per request.
     #[serde(with = "quantiles")]
     pub with_failures: Vec<QuantileValue>,
-    /// The values as a histogram: HdrHistogram V2, compressed, base64. `None` where it was left out.
+    /// The values as a histogram: HdrHistogram V2, compressed, base64; it counts ns, or thousandths of a token per
+    /// second. `None` where it was left out.
     pub histogram: Option<String>,
+    /// Values beyond the histogram's range, counted in its last bucket.
+    pub overflow: u64,
 }
 
 /// Unit of a distribution.
@@ -53,9 +56,9 @@ impl Unit {
     /// The unit of `metric`.
     #[must_use]
     pub fn of(metric: Metric) -> Unit {
-        match metric {
-            Metric::UserSpeed => Unit::TokensPerSecond,
-            _ => Unit::Nanoseconds,
+        match metric.unit() {
+            metric::Unit::Nanoseconds => Unit::Nanoseconds,
+            metric::Unit::TokensPerSecond => Unit::TokensPerSecond,
         }
     }
 }
@@ -64,10 +67,7 @@ impl DistributionBlock {
     /// The stored form of `distribution`.
     #[must_use]
     pub fn new(distribution: &Distribution) -> DistributionBlock {
-        let n = distribution.n as f64;
         let some = distribution.n > 0;
-        let mean = some.then(|| distribution.sum / n);
-        let variance = mean.map(|mean| (distribution.sum_of_squares / n - mean * mean).max(0.0));
         DistributionBlock {
             unit: Unit::of(distribution.metric),
             n: distribution.n,
@@ -75,24 +75,25 @@ impl DistributionBlock {
             max: distribution.max,
             sum: distribution.sum,
             sum_of_squares: distribution.sum_of_squares,
-            mean,
-            std: variance.map(f64::sqrt),
+            mean: some.then(|| distribution.mean()),
+            std: some.then(|| distribution.standard_deviation()),
             quantiles: distribution.quantiles.clone(),
             with_failures: distribution.with_failures.clone(),
             histogram: Some(distribution.histogram.to_base64()),
+            overflow: distribution.histogram.overflow(),
         }
     }
 
-    /// The quantile at `parts` per 100 000, if it is stored.
+    /// The quantile, if it is stored.
     #[must_use]
-    pub fn quantile(&self, parts: u32) -> Option<f64> {
-        self.quantiles.iter().find(|q| q.parts == parts)?.value
+    pub fn quantile(&self, quantile: Quantile) -> Option<f64> {
+        self.quantiles.iter().find(|q| q.parts == quantile.parts())?.value
     }
 
-    /// Whether the quantile at `parts` falls on a failed request when those count as infinitely slow.
+    /// Whether the quantile falls on a failed request when those count as infinitely slow.
     #[must_use]
-    pub fn fails(&self, parts: u32) -> bool {
-        self.with_failures.iter().any(|q| q.parts == parts && q.value.is_none())
+    pub fn fails(&self, quantile: Quantile) -> bool {
+        self.with_failures.iter().any(|q| q.parts == quantile.parts() && q.value.is_none())
     }
 
     /// The whole histogram; `None` if it was left out or cannot be read.
@@ -102,32 +103,20 @@ impl DistributionBlock {
     }
 }
 
-/// The name of a quantile: 99 900 parts per 100 000 is `p99.9`.
-#[must_use]
-pub fn quantile_name(parts: u32) -> String {
-    format!("p{}", f64::from(parts) / 1000.0)
-}
-
-/// The parts per 100 000 of a name; `None` if it is not one that [`quantile_name`] gives.
-fn quantile_parts(name: &str) -> Option<u32> {
-    let percent: f64 = name.strip_prefix('p')?.parse().ok()?;
-    let parts = (percent * 1000.0).round();
-    let parts = (0.0..=100_000.0).contains(&parts).then_some(parts as u32)?;
-    (quantile_name(parts) == name).then_some(parts)
-}
-
 /// Quantiles as an object of names, in rising order.
 mod quantiles {
-    use serde::de::Error;
-    use serde::ser::SerializeMap;
+    use serde::de::Error as _;
+    use serde::ser::{Error as _, SerializeMap};
     use serde::{Deserializer, Serializer};
 
     use super::*;
 
     pub(super) fn serialize<S: Serializer>(values: &[QuantileValue], to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(values.len()))?;
-        for quantile in values {
-            map.serialize_entry(&quantile_name(quantile.parts), &quantile.value)?;
+        for QuantileValue { parts, value } in values {
+            let quantile =
+                Quantile::from_parts(*parts).ok_or_else(|| S::Error::custom("no such quantile"))?;
+            map.serialize_entry(&format!("p{quantile}"), value)?;
         }
         map.end()
     }
@@ -136,9 +125,9 @@ mod quantiles {
         let named = BTreeMap::<String, Option<f64>>::deserialize(from)?;
         let mut values = Vec::with_capacity(named.len());
         for (name, value) in named {
-            let parts = quantile_parts(&name)
-                .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not the name of a quantile")))?;
-            values.push(QuantileValue { parts, value });
+            let percentile = name.strip_prefix('p').unwrap_or_default().parse::<Quantile>();
+            let quantile = percentile.map_err(|e| D::Error::custom(format_args!("`{name}`: {e}")))?;
+            values.push(QuantileValue { parts: quantile.parts(), value });
         }
         values.sort_by_key(|quantile| quantile.parts);
         Ok(values)
@@ -167,22 +156,5 @@ pub(super) mod by_metric {
             Some(DistributionBlock::deserialize(value).map(|block| (metric, block)).map_err(D::Error::custom))
         });
         known.collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantile_names_lead_back_to_their_parts() {
-        for parts in 0..=100_000 {
-            assert_eq!(quantile_parts(&quantile_name(parts)), Some(parts));
-        }
-        assert_eq!(quantile_name(50_000), "p50");
-        assert_eq!(quantile_name(99_990), "p99.99");
-        for foreign in ["p", "50", "p050", "p50.0", "p101", "p-1", "pnan", "p1e1"] {
-            assert_eq!(quantile_parts(foreign), None, "{foreign}");
-        }
     }
 }

@@ -12,7 +12,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Level, Load};
 use crate::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Window};
 use crate::run_file::redact;
-use crate::stats::Series;
+use crate::stats::{Quantile, Series};
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Tokens};
 use crate::time::Stamp;
 
@@ -204,7 +204,7 @@ impl LevelBlock {
             self_check: SelfCheckBlock::new(&result.shards),
             findings: None,
             verdict: None,
-            series: Some(Verbatim::of(&result.tally.series)),
+            series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
@@ -222,8 +222,11 @@ impl LevelBlock {
         self.goodput = summary.goodput;
         self.tokens = summary.tokens.clone();
         self.in_flight = summary.in_flight;
-        self.self_check.schedule_delay = self.distributions.get(&Metric::ScheduleDelay).map(|delay| {
-            DelayBlock { p50_ns: delay.quantile(50_000), p99_ns: delay.quantile(99_000), max_ns: delay.max }
+        let delay = self.distributions.get(&Metric::ScheduleDelay);
+        self.self_check.schedule_delay = delay.map(|delay| DelayBlock {
+            p50_ns: delay.quantile(Quantile::P50),
+            p99_ns: delay.quantile(Quantile::P99),
+            max_ns: delay.max,
         });
     }
 }

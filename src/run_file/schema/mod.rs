@@ -10,7 +10,7 @@ mod level;
 mod verbatim;
 
 pub use definitions::Definition;
-pub use distribution::{DistributionBlock, Unit, quantile_name};
+pub use distribution::{DistributionBlock, Unit};
 pub use level::{
     DelayBlock, ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SelfCheckBlock, ShardBlock, SpanBlock,
     WindowBlock, load_label,
