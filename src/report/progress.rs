@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn the_quiet_display_takes_every_event_and_shows_none() {
+        let mut progress = Progress::new(true);
+        let level = level(Some(64), None);
+        progress.on_event(&Event::LevelStarted { ordinal: 0, levels: 1, level: &level });
+        progress.on_event(&Event::WarmupStarted { ordinal: 0, requests: 2 });
+        progress.on_event(&Event::Tick(Tick { elapsed_s: 1.0, ok: 32, ..Tick::default() }));
+        progress.on_event(&Event::Note("not shown"));
+        assert!(progress.bar.is_hidden());
+        assert_eq!(progress.bar.position(), BAR_STEPS / 2);
+        progress.finish();
+    }
+
+    #[test]
     fn a_level_of_a_duration_is_counted_in_seconds_and_never_beyond_its_end() {
         let mut line = started(&level(None, Some(60.0)));
         line.tick(Tick { elapsed_s: 15.0, ..Tick::default() });

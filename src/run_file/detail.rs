@@ -62,60 +62,102 @@ pub fn write<W: Write>(
 /// One line of the export. `*_ms` are times since the level's first planned send, or durations where the name is
 /// that of a metric (`ttft_ms`, `e2e_ms`, `tpot_ms`, `stall_ms` ...); an event's kernel stamp has `kernel` in its name.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
-    level: usize,
-    label: &'a str,
-    index: u64,
-    session: u64,
-    turn: u16,
-    endpoint: u16,
-    model: u16,
-    phase: &'static str,
+pub struct Line<'a> {
+    /// Place of the level, from 0.
+    pub level: usize,
+    /// Its load in words.
+    pub label: &'a str,
+    /// Place of the request in the level's plan, from 0.
+    pub index: u64,
+    /// Session that it belongs to.
+    pub session: u64,
+    /// Turn within the session.
+    pub turn: u16,
+    /// Which of the plan's endpoints served it.
+    pub endpoint: u16,
+    /// Which of the plan's models was asked.
+    pub model: u16,
+    /// `warmup` or `measured`.
+    pub phase: &'static str,
     /// Class as printed: `ok`, `http_429`, `timeout_gap`.
-    outcome: String,
+    pub outcome: String,
     /// Finer reason, `none` if there is none.
-    kind: &'static str,
+    pub kind: &'static str,
     /// Final HTTP status; null if none was seen.
-    status: Option<u16>,
-    remarks: Vec<&'static str>,
-    plan_ms: f64,
-    permit_ms: f64,
-    start_ms: f64,
-    conn_ms: Option<f64>,
-    sent_ms: Option<f64>,
-    byte_ms: Option<f64>,
-    first_ms: Option<f64>,
-    answer_ms: Option<f64>,
-    last_ms: Option<f64>,
-    end_ms: f64,
-    kernel_first_ms: Option<f64>,
-    kernel_answer_ms: Option<f64>,
-    kernel_last_ms: Option<f64>,
-    cap_wait_ms: f64,
-    schedule_delay_ms: f64,
-    ttft_ms: Option<f64>,
-    ttfa_ms: Option<f64>,
-    tpot_ms: Option<f64>,
-    tpot_adj_ms: Option<f64>,
-    e2e_ms: Option<f64>,
-    stream_ms: f64,
-    stall_ms: Option<f64>,
-    kernel_stall_ms: Option<f64>,
-    prompt_tokens: Option<u32>,
-    prompt_source: TokenSource,
-    output_tokens: Option<u32>,
-    output_source: TokenSource,
-    cached_tokens: Option<u32>,
-    reasoning_tokens: Option<u32>,
-    events: u32,
-    tokens_after_first: Option<u32>,
+    pub status: Option<u16>,
+    /// Names of its remarks.
+    pub remarks: Vec<&'static str>,
+    /// Intended send.
+    pub plan_ms: f64,
+    /// Admitted by the cap.
+    pub permit_ms: f64,
+    /// Taken in hand.
+    pub start_ms: f64,
+    /// Connection ready.
+    pub conn_ms: Option<f64>,
+    /// Last request byte handed to the kernel.
+    pub sent_ms: Option<f64>,
+    /// First response byte.
+    pub byte_ms: Option<f64>,
+    /// First content event.
+    pub first_ms: Option<f64>,
+    /// First content event that is not reasoning.
+    pub answer_ms: Option<f64>,
+    /// Last content event.
+    pub last_ms: Option<f64>,
+    /// End, or the moment of failure.
+    pub end_ms: f64,
+    /// `first_ms` by the kernel's stamp.
+    pub kernel_first_ms: Option<f64>,
+    /// `answer_ms` by the kernel's stamp.
+    pub kernel_answer_ms: Option<f64>,
+    /// `last_ms` by the kernel's stamp.
+    pub kernel_last_ms: Option<f64>,
+    /// Wait for the cap.
+    pub cap_wait_ms: f64,
+    /// Our own lateness.
+    pub schedule_delay_ms: f64,
+    /// TTFT.
+    pub ttft_ms: Option<f64>,
+    /// Time to the first answer token.
+    pub ttfa_ms: Option<f64>,
+    /// TPOT.
+    pub tpot_ms: Option<f64>,
+    /// TPOT after the first content event.
+    pub tpot_adj_ms: Option<f64>,
+    /// E2E.
+    pub e2e_ms: Option<f64>,
+    /// Start to end.
+    pub stream_ms: f64,
+    /// Largest gap.
+    pub stall_ms: Option<f64>,
+    /// Largest gap by the kernel's stamps.
+    pub kernel_stall_ms: Option<f64>,
+    /// Prompt tokens.
+    pub prompt_tokens: Option<u32>,
+    /// Where that number is from.
+    pub prompt_source: TokenSource,
+    /// Output tokens, reasoning included.
+    pub output_tokens: Option<u32>,
+    /// Where that number is from.
+    pub output_source: TokenSource,
+    /// Prompt tokens from the prefix cache.
+    pub cached_tokens: Option<u32>,
+    /// Reasoning tokens as the server counts them.
+    pub reasoning_tokens: Option<u32>,
+    /// Content events.
+    pub events: u32,
+    /// Tokens after the first content event.
+    pub tokens_after_first: Option<u32>,
     /// Time of each content event; absent without chunks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    event_ms: Option<Vec<f64>>,
+    pub event_ms: Option<Vec<f64>>,
 }
 
 impl<'a> Line<'a> {
-    fn new(level: Level<'a>, r: &Record, events: Option<&[Stamp]>) -> Line<'a> {
+    /// The line of record `r`, with the times of its content events if they are known.
+    #[must_use]
+    pub fn new(level: Level<'a>, r: &Record, events: Option<&[Stamp]>) -> Line<'a> {
         let at = |stamp: Stamp| since_ms(stamp, level.t0);
         Line {
             level: level.ordinal,

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn blocks_of_a_level_have_a_line_each() {
-        let run = serde_json::json!({"levels": [{"a": {"b": {"c": [1, {"d": 2}]}}, "e": []}], "f": {}});
+        let run = serde_json::json!({"levels": [{"a": {"b": {"c": [1, {"d": 2}]}}, "e": []}], "z": {}});
         let text = to_string(&run).unwrap();
         let expected = r#"{
  "levels": [
@@ -106,7 +106,7 @@ mod tests {
    "e": []
   }
  ],
- "f": {}
+ "z": {}
 }
 "#;
         assert_eq!(text, expected);

@@ -21,7 +21,7 @@ pub struct Loaded {
     /// The run as it was written.
     pub run: RunFile,
     path: PathBuf,
-    records: Option<Records>,
+    records: Option<PathBuf>,
 }
 
 /// Why a stored run could not be used.
@@ -93,25 +93,26 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, is no run file, or is of a newer version; or when its record file is damaged at its
-    /// head. A record file that is not there is no error.
+    /// When it cannot be read, is no run file, or is of a newer version. What is wrong with its records shows when
+    /// they are asked for: without them it can still be shown.
     pub fn open(path: &Path) -> Result<Loaded, ReadError> {
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => ReadError::NotARunFile { path: path.to_owned() },
             _ => ReadError::io(path, e),
         })?;
         let run = parse(&text, path)?;
-        let records = match beside(path, run.records.as_ref(), Content::Records) {
-            Some(place) => Some(Records::open(&place)?),
-            None => None,
-        };
+        let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
     }
 
-    /// The record file, if it is there.
-    #[must_use]
-    pub fn records(&self) -> Option<&Records> {
-        self.records.as_ref()
+    /// The record file.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there or is none.
+    pub fn records(&self) -> Result<Records, ReadError> {
+        let path = self.records.as_ref().ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        Records::open(path)
     }
 
     /// The run with every number computed anew from the records, its goodput judged by `slo`.
@@ -122,9 +123,10 @@ impl Loaded {
     ///
     /// When there are no records, too few of them, or a level of a later tokload.
     pub fn judged_by(&self, slo: &Slo) -> Result<RunFile, ReadError> {
+        let records = self.records()?;
         let mut run = self.run.clone();
         for level in &mut run.levels {
-            self.judge(level, slo)?;
+            self.judge(level, &records, slo)?;
         }
         Ok(run)
     }
@@ -135,7 +137,7 @@ impl Loaded {
     ///
     /// When there are no records, or reading or writing fails.
     pub fn export_detailed<W: io::Write>(&self, out: &mut W) -> Result<(), detail::Error> {
-        let records = self.need_records().map_err(detail::Error::Read)?;
+        let records = self.records().map_err(detail::Error::Read)?;
         let chunks = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
         let mut chunks = chunks.map(|place| Chunks::open(&place)).transpose().map_err(detail::Error::Read)?;
         for level in &self.run.levels {
@@ -151,12 +153,7 @@ impl Loaded {
         Ok(())
     }
 
-    fn need_records(&self) -> Result<&Records, ReadError> {
-        self.records.as_ref().ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })
-    }
-
-    fn judge(&self, level: &mut LevelBlock, slo: &Slo) -> Result<(), ReadError> {
-        let stored = self.need_records()?;
+    fn judge(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
         let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
         let setting = level.setting.read().map_err(malformed)?;
         let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;

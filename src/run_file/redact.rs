@@ -61,6 +61,11 @@ pub fn values<S: AsRef<str>>(text: &str, secrets: &[S]) -> String {
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.trim().trim_start_matches('-').to_ascii_lowercase().replace('_', "-");
+    // A name such as `eos_token` means a token of the vocabulary.
+    const TOKENS_OF_TEXT: [&str; 14] = [
+        "audio", "bos", "cls", "end", "eos", "image", "mask", "pad", "sep", "special", "start", "stop",
+        "unk", "video",
+    ];
     const PARTS: [&str; 9] = [
         "authorization",
         "cookie",
@@ -72,7 +77,11 @@ pub fn is_secret_name(name: &str) -> bool {
         "password",
         "credential",
     ];
-    PARTS.iter().any(|part| name.contains(part)) || name == "token" || name.ends_with("-token")
+    if PARTS.iter().any(|part| name.contains(part)) || name == "token" {
+        return true;
+    }
+    let of = name.strip_suffix("-token").map(|of| of.rsplit('-').next().unwrap_or(of));
+    of.is_some_and(|of| !TOKENS_OF_TEXT.contains(&of))
 }
 
 /// An option that takes a secret as the next argument. A file's name is no secret, and `--x=y` has its value already.
@@ -93,7 +102,20 @@ fn one(argument: &str) -> String {
         let (equals, value) = value.strip_prefix('=').map_or(("", value), |value| ("=", value));
         return format!("-H{equals}{}", one(value));
     }
-    pair(argument).or_else(|| bearer(argument)).unwrap_or_else(|| userinfo(&urls(argument)))
+    pair(argument)
+        .or_else(|| bearer(argument))
+        .or_else(|| url(argument))
+        .unwrap_or_else(|| userinfo(argument))
+}
+
+/// An argument with a URL in it. One that is a URL as a whole is taken so: a password typed as it is may hold what
+/// would end a URL in running text.
+fn url(argument: &str) -> Option<String> {
+    let (scheme, rest) = argument.split_once("://")?;
+    if scheme.contains(char::is_whitespace) {
+        return Some(urls(argument));
+    }
+    Some(format!("{scheme}://{}", url_after_scheme(rest)))
 }
 
 /// `name: value` or `name=value` with a secret name.
@@ -115,7 +137,7 @@ fn bearer(argument: &str) -> Option<String> {
 fn userinfo(argument: &str) -> String {
     let authority = &argument[..argument.find(['/', '?', ' ']).unwrap_or(argument.len())];
     match authority.rfind('@') {
-        Some(at) if authority[..at].contains(':') && !authority.contains("://") => {
+        Some(at) if authority[..at].contains(':') => {
             format!("{REMOVED}{}", &argument[at..])
         }
         _ => argument.to_owned(),
@@ -138,26 +160,25 @@ fn url_after_scheme(url: &str) -> String {
     format!("{host}{path}?{}", parameters.collect::<Vec<_>>().join("&"))
 }
 
-/// A JSON object with the values of secret keys removed; `None` if `argument` is none or holds nothing secret.
+/// A JSON object with the values of secret keys removed; as it was typed if it holds none. `None` if it is no object.
 fn json_object(argument: &str) -> Option<String> {
     let mut value: Value = serde_json::from_str(argument).ok().filter(Value::is_object)?;
-    json(&mut value).then(|| value.to_string())
+    Some(if json(&mut value) { value.to_string() } else { argument.to_owned() })
 }
 
-/// Removes the secrets from a JSON value; whether there were any.
-pub(crate) fn json(value: &mut Value) -> bool {
+/// Removes the secrets from the member `name` of a JSON object; whether there were any.
+pub(super) fn member(name: &str, value: &mut Value) -> bool {
+    if is_secret_name(name) && !value.is_null() {
+        *value = Value::String(REMOVED.to_owned());
+        return true;
+    }
+    json(value)
+}
+
+fn json(value: &mut Value) -> bool {
     let mut found = false;
     match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if is_secret_name(key) && !value.is_null() {
-                    *value = Value::String(REMOVED.to_owned());
-                    found = true;
-                } else {
-                    found |= json(value);
-                }
-            }
-        }
+        Value::Object(map) => map.iter_mut().for_each(|(name, value)| found |= member(name, value)),
         Value::Array(values) => values.iter_mut().for_each(|value| found |= json(value)),
         Value::String(text) => {
             let clean = urls(text);
@@ -225,6 +246,7 @@ mod tests {
             ("--base-url=https://hush@host/v1?x=1", "--base-url=https://<removed>@host/v1?x=1"),
             ("http://host/v1?api_key=hush&x=1", "http://host/v1?api_key=<removed>&x=1"),
             ("http://host?key=hush", "http://host?key=<removed>"),
+            ("http://me:<hu'sh>@host/v1", "http://<removed>@host/v1"),
             ("me:hush@host:8000", "<removed>@host:8000"),
             ("me:hush@host/path", "<removed>@host/path"),
         ];
@@ -261,9 +283,19 @@ mod tests {
             "who=me@example.org",
             "--key",
             "client.pem",
+            "{\"eos_token\": 2}",
+            "--stop-token",
+            "x",
             "http://[::1]:8000",
         ];
         assert_eq!(command_line(&plain), plain);
+    }
+
+    #[test]
+    fn redacting_again_changes_nothing() {
+        let typed = ["--api-key", "hush", "-H", "Cookie: hush", "http://me:hush@h/?token=hush", "me:hush@h"];
+        let once = command_line(&typed);
+        assert_eq!(command_line(&once), once);
     }
 
     #[test]

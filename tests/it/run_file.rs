@@ -11,6 +11,7 @@ use tokload::plan::{
     Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo, Stop,
     Target, Tls, Workload,
 };
+use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Window};
 use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SideFile, TargetBlock};
 use tokload::run_file::write::to_json;
@@ -55,7 +56,7 @@ pub(crate) fn plan() -> Plan {
             sampling: Sampling { temperature: Some(0.7), ..Sampling::default() },
             extra_body: serde_json::Map::new(),
         },
-        slo: Slo { ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..Slo::default() },
+        slo: Slo { ttft_ms: Some(550.0), tpot_ms: Some(60.0), ..Slo::default() },
         limits: Limits::default(),
         client: Client::default(),
         keep: Keep::default(),
@@ -251,6 +252,15 @@ fn failures_are_in_the_stored_numbers() {
 }
 
 #[test]
+fn goodput_counts_failures_and_judges_open_loops_from_the_plan() {
+    let [closed, open] = [0, 1].map(|level: usize| sample().run.levels[level].goodput.unwrap());
+    // TTFT is 412 ms + i * 1.234567 ms from the start: all 36 ok requests of 40 keep 550 ms.
+    assert_eq!((closed.from_plan, closed.good, closed.attainment), (false, 36, 0.9));
+    // From the plan 100 ms + i * 1 ms more: request 16 of 24 is the last to keep it.
+    assert_eq!((open.from_plan, open.good, open.attainment), (true, 17, 17.0 / 24.0));
+}
+
+#[test]
 fn blocks_that_are_not_known_are_null_and_there() {
     let text: Value = serde_json::from_str(&to_json(&sample().run)).unwrap();
     let null = |value: &Value, key: &str| value.as_object().unwrap().get(key) == Some(&Value::Null);
@@ -341,7 +351,7 @@ fn without_records_the_run_is_shown_but_not_judged() {
         let destination = sample.write(dir.join("run.json"));
         fs::remove_file(dir.join("run.records")).unwrap();
         let loaded = Loaded::open(destination.path()).unwrap();
-        assert!(loaded.records().is_none());
+        assert!(matches!(loaded.records(), Err(ReadError::NoRecords { .. })));
         assert!(matches!(loaded.judged_by(&Slo::default()), Err(ReadError::NoRecords { .. })));
     });
 }
@@ -352,7 +362,7 @@ fn records_are_found_after_both_files_were_renamed() {
         sample().write(dir.join("run.json"));
         fs::rename(dir.join("run.json"), dir.join("kept.json")).unwrap();
         fs::rename(dir.join("run.records"), dir.join("kept.records")).unwrap();
-        assert!(Loaded::open(&dir.join("kept.json")).unwrap().records().is_some());
+        assert!(Loaded::open(&dir.join("kept.json")).unwrap().records().is_ok());
     });
 }
 
@@ -365,7 +375,7 @@ fn a_run_file_opens_nothing_outside_its_directory() {
         sample.write(dir.join("out.json"));
         sample.run.records = Some(SideFile { file: "../out.records".to_owned(), count: 68, item_bytes: 128 });
         fs::write(inside.join("run.json"), to_json(&sample.run)).unwrap();
-        assert!(Loaded::open(&inside.join("run.json")).unwrap().records().is_none());
+        assert!(Loaded::open(&inside.join("run.json")).unwrap().records().is_err());
     });
 }
 
@@ -452,7 +462,7 @@ fn detailed_lines_carry_the_times_of_their_events() {
             (failed["outcome"].as_str(), failed["event_ms"].to_string()),
             (Some("http_429"), "[]".into())
         );
-        assert_eq!(open["label"], "poisson 12.5 req/s cap 4");
+        assert_eq!(open["label"], "poisson 12.5/s cap 4");
         assert_eq!(open["first_ms"], 512.003);
         assert_eq!(open["event_ms"][7], 519.003);
         assert_eq!(open["tpot_ms"], 55.25);
@@ -464,20 +474,48 @@ fn destination_forced(dir: &Path) -> Destination {
     Destination::at(dir.join("run.json"), true).unwrap()
 }
 
+/// A run file of every version stays here for ever.
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+#[test]
+fn old_run_files_still_load_and_give_their_numbers() {
+    let loaded = Loaded::open(&golden("run.v1.json")).unwrap();
+    assert_eq!(loaded.judged_by(&plan().slo).unwrap().levels, loaded.run.levels);
+    let mut out = Vec::new();
+    terminal::write(&View::new(&loaded.run, &[], None), Style::PLAIN, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), fs::read_to_string(golden("run.v1.txt")).unwrap());
+}
+
+/// Writes the golden files of the present version: only while that version has not been released.
+#[test]
+#[ignore = "writes into the source tree"]
+fn write_the_golden_run_file() {
+    for name in ["run.v1.json", "run.v1.records"] {
+        let _ = fs::remove_file(golden(name));
+    }
+    let mut sample = sample();
+    sample.write(golden("run.v1.json"));
+    let mut out = Vec::new();
+    terminal::write(&View::new(&sample.run, &[], None), Style::PLAIN, &mut out).unwrap();
+    fs::write(golden("run.v1.txt"), out).unwrap();
+}
+
 #[test]
 fn secrets_are_in_no_run_file() {
     let mut plan = plan();
     plan.target.headers.push(Header { name: "Authorization".to_owned(), value: "Bearer hush".to_owned() });
     plan.target.endpoints[0].url = "http://me:hush@host:8000".to_owned();
-    let mut run = RunFile::new(
-        WallTime::from_unix_nanos(0),
-        &plan,
-        EnvironmentBlock::default(),
-        TargetBlock::default(),
-    );
+    plan.workload.extra_body.insert("api_key".to_owned(), "hush".into());
+    let environment = EnvironmentBlock {
+        command_line: ["--api-key", "hush", "--label", "sk-12345"].map(str::to_owned).to_vec(),
+        ..EnvironmentBlock::default()
+    };
+    let mut run = RunFile::new(WallTime::from_unix_nanos(0), &plan, environment, TargetBlock::default());
+    run.metadata.insert("db_password".to_owned(), "hush".to_owned());
     run.levels = sample().run.levels;
     run.levels[0].examples[0].message += ": sk-12345 is not a key";
-    run.environment.command_line = vec!["--label".to_owned(), "sk-12345".to_owned()];
     run.scrub(&["sk-12345"]);
     let text = to_json(&run);
     assert!(!text.contains("hush") && !text.contains("sk-12345"));

@@ -90,7 +90,7 @@ impl Notes<'_> {
             let Some(goodput) = self.levels.iter().find_map(judged) else { continue };
             let who = self.who(|level| judged(level).is_some()).unwrap_or_default();
             let origin = if from_plan { "planned send (open loop)" } else { "start (closed loop)" };
-            self.say(format!("goodput: {}, judged from the {origin}{who}", slo(&goodput.slo)));
+            self.say(format!("goodput{who}: {}, judged from the {origin}", slo(&goodput.slo)));
         }
     }
 
@@ -98,9 +98,9 @@ impl Notes<'_> {
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
-            if setting.load.rate().is_some() {
-                let offered = format::rate(level.rates.window.offered_s);
-                self.say(format!("{}: {offered} req/s were planned in the window", level.label));
+            if let Some(asked) = setting.load.rate() {
+                let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
+                self.say(format!("{}: asked {asked} req/s, offered {offered} over the window", level.label));
             }
             let waited = level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0);
             if setting.load.users.is_none() && waited {

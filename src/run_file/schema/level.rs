@@ -324,7 +324,7 @@ impl From<RecordsBlock> for RecordRange {
     }
 }
 
-/// A load in words: `4 users`, `poisson 5 req/s cap 8`.
+/// A load in words: `4 users`, `poisson 5/s cap 8`. Rates are requests per second.
 #[must_use]
 pub fn load_label(load: &Load) -> String {
     let mut label = match (load.users, load.arrivals) {
@@ -332,9 +332,9 @@ pub fn load_label(load: &Load) -> String {
         (Some(users), _) => format!("{users} users"),
         (None, Arrivals::Closed) => "closed loop".to_owned(),
         (None, Arrivals::Burst) => "burst".to_owned(),
-        (None, Arrivals::Constant { rate }) => format!("constant {rate} req/s"),
-        (None, Arrivals::Poisson { rate }) => format!("poisson {rate} req/s"),
-        (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate} req/s"),
+        (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
+        (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
+        (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate}/s"),
     };
     if let Some(cap) = load.cap {
         label += &format!(" cap {cap}");

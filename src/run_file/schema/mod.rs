@@ -139,15 +139,16 @@ pub struct SideFile {
 }
 
 impl RunFile {
-    /// A run without levels, whose epoch had the wall-clock time `created`. Secrets that strayed into the plan (the
-    /// headers of a hand-written plan file, userinfo of a URL) are removed.
+    /// A run without levels, whose epoch had the wall-clock time `created`. Secrets in the command line, and those
+    /// that strayed into the plan (a header of a hand-written plan file, userinfo of a URL), are removed.
     #[must_use]
     pub fn new(
         created: WallTime,
         plan: &Plan,
-        environment: EnvironmentBlock,
+        mut environment: EnvironmentBlock,
         target: TargetBlock,
     ) -> RunFile {
+        environment.command_line = redact::command_line(&environment.command_line);
         RunFile {
             schema: SCHEMA.to_owned(),
             version: VERSION,
@@ -180,7 +181,12 @@ impl RunFile {
         let clean = |text: &mut String| *text = redact::values(text, secrets);
         self.environment.command_line.iter_mut().for_each(clean);
         self.label.iter_mut().for_each(clean);
-        self.metadata.values_mut().for_each(clean);
+        for (name, value) in &mut self.metadata {
+            if redact::is_secret_name(name) {
+                *value = redact::REMOVED.to_owned();
+            }
+            clean(value);
+        }
         self.target.server_header.iter_mut().for_each(clean);
         for example in self.levels.iter_mut().flat_map(|level| &mut level.examples) {
             clean(&mut example.message);
@@ -207,6 +213,9 @@ fn without_secrets(plan: &Plan) -> Plan {
     }
     for endpoint in &mut plan.target.endpoints {
         endpoint.url = redact::urls(&endpoint.url);
+    }
+    for (name, value) in &mut plan.workload.extra_body {
+        redact::member(name, value);
     }
     plan
 }
