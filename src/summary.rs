@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::metric::Metric;
 use crate::metrics::{Record, Tally};
 use crate::plan::Slo;
-use crate::run::{Span, Window};
+use crate::run::{LevelResult, Span, Window};
 use crate::stats::{Histogram, Quantile};
 
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
@@ -38,6 +38,21 @@ pub struct Input<'a> {
     pub slo: Slo,
     /// Whether they are judged from the planned send.
     pub from_plan: bool,
+}
+
+impl<'a> Input<'a> {
+    /// The result of a level with its records, judged by `slo` as its kind of load asks for.
+    #[must_use]
+    pub fn new(result: &'a LevelResult, records: Option<&'a [Record]>, slo: Slo) -> Input<'a> {
+        Input {
+            records,
+            tally: &result.tally,
+            window: result.window,
+            span: result.span,
+            slo,
+            from_plan: result.level.load.judged_from_plan(),
+        }
+    }
 }
 
 /// The numbers of a level.

@@ -1,7 +1,7 @@
 //! Whether a request was good: it ended well and kept every limit.
 //!
 //! The limits are values of the plan; what is compared with them is computed by the formulas of
-//! [`Record`](crate::metrics::Record). Rates of good requests are made in `summary`.
+//! [`Record`]. Rates of good requests are made in `summary`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! A level from its records: exact.
 
-use crate::metrics::Class;
 use crate::metrics::metric::Metric;
 use crate::metrics::slo::good;
-use crate::metrics::{Phase, Record};
+use crate::metrics::{Class, Phase, Record};
+use crate::run::Window;
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::{Counts, Distribution, Goodput, Input, LevelSummary, Tokens, in_flight};
 
@@ -18,7 +18,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         }
     }
     let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
-    let level = crate::run::Window { whole_level: true, ..input.window };
+    let level = Window { whole_level: true, ..input.window };
     for record in measured() {
         in_window.add(record, &input.window);
         in_level.add(record, &level);

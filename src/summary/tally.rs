@@ -7,6 +7,7 @@ use crate::metrics::metric::Metric;
 use crate::metrics::tally::Population;
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::{Distribution, Input, LevelSummary};
+use crate::time::Stamp;
 
 pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
     let tally = input.tally;
@@ -49,7 +50,7 @@ impl Amounts {
 /// scaled to those of the requests that ended well. Prompts count as their mean at each first content event.
 fn from_series(input: &Input<'_>) -> Amounts {
     let (series, whole) = (input.tally.series(), input.tally.whole());
-    let offset_s = |at: crate::time::Stamp| at.nanos_since(input.tally.start()) as f64 / 1e9;
+    let offset_s = |at: Stamp| at.nanos_since(input.tally.start()) as f64 / 1e9;
     let (from, to) = (offset_s(input.window.start), offset_s(input.window.end));
     let mut inside = Amounts { planned: input.tally.window().counts.planned as f64, ..Amounts::default() };
     let (mut firsts, mut counted) = (0.0, 0.0);
