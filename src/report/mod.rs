@@ -1,1 +1,14 @@
-//! Under construction.
+//! Views of a run: what is shown, and how.
+//!
+//! [`view::View`] is one inert value with everything worded; each format is a function that writes it. Nothing here
+//! computes a number: all come from the run file's blocks, at run time as later.
+
+pub mod format;
+pub mod json;
+pub mod progress;
+pub mod terminal;
+pub mod view;
+
+pub use progress::Progress;
+pub use terminal::Style;
+pub use view::View;

@@ -1,1 +1,23 @@
-//! Under construction.
+//! Stored runs: the JSON file, and beside it the records and the times of events.
+//!
+//! Owns the stored form and its versions, the writing without loss and the reading with judgement. It computes no
+//! number: those come from `summary`, at run time and again when a stored run is judged by other SLOs.
+
+mod chunks;
+pub mod detail;
+mod layout;
+pub mod read;
+pub mod records;
+pub mod redact;
+pub mod schema;
+mod spool;
+mod wall;
+pub mod write;
+
+pub use chunks::Chunks;
+pub use read::{Loaded, ReadError};
+pub use records::Records;
+pub use schema::RunFile;
+pub use spool::{Content, Spool, SpoolWriter};
+pub use wall::WallTime;
+pub use write::{Destination, Unwritten, WriteError};

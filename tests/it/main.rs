@@ -9,3 +9,5 @@ mod goldens_histogram;
 mod java_random;
 mod wire_split;
 mod mock;
+mod report;
+mod run_file;

@@ -1,0 +1,120 @@
+//! What a run shows: rows, columns, units, remarks, all worded, nothing drawn.
+//!
+//! One value for every format, so that all show the same numbers. It is made from the run file's blocks alone: a run
+//! that has just ended and one that was loaded take the same way.
+
+mod failures;
+mod notes;
+mod rows;
+
+use crate::run_file::RunFile;
+
+/// A run, ready to be written in any format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// Lines above the table: which run this is.
+    pub title: Vec<String>,
+    /// Columns behind the load.
+    pub columns: Vec<Column>,
+    /// One row per level, and a second one where failures reach a percentile.
+    pub rows: Vec<Row>,
+    /// Failures by outcome, the most frequent first.
+    pub failures: Vec<Failure>,
+    /// Remarks that the numbers need.
+    pub notes: Vec<Note>,
+    /// Commands worth typing next.
+    pub next: Vec<String>,
+    /// The file that holds the run.
+    pub saved: Option<String>,
+}
+
+/// A column of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// What neighbouring columns share, with its unit: `TTFT ms`. Empty: nothing.
+    pub group: &'static str,
+    /// Its own heading.
+    pub name: &'static str,
+}
+
+/// A level, or the ok requests of one alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The load in words.
+    pub label: String,
+    /// One cell per column.
+    pub cells: Vec<Cell>,
+    /// Belongs to the row above it.
+    pub second: bool,
+}
+
+/// A value in the table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Not known, or undefined.
+    Absent,
+    /// Nothing is said here.
+    Blank,
+    /// The percentile falls on a failed request.
+    Failed,
+    /// Number of failures, above 0.
+    Failures(String),
+    /// A number, formatted in the unit of its column.
+    Number(String),
+}
+
+/// How often an outcome ended a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Class, with the finer kind where there is one.
+    pub label: String,
+    /// How often.
+    pub count: u64,
+    /// Labels of the levels where it was seen; empty if the run has one level.
+    pub levels: Vec<String>,
+    /// What the server or the system said, once; empty if nothing.
+    pub message: String,
+}
+
+/// A remark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The numbers may mislead.
+    pub warning: bool,
+    /// The words.
+    pub text: String,
+}
+
+impl View {
+    /// The view of `run`, with `next` as the commands to suggest and `saved` as the file that holds it.
+    #[must_use]
+    pub fn new(run: &RunFile, next: &[String], saved: Option<&str>) -> View {
+        View {
+            title: title(run),
+            columns: rows::COLUMNS.to_vec(),
+            rows: run.levels.iter().flat_map(rows::of).collect(),
+            failures: failures::of(run),
+            notes: notes::of(run),
+            next: next.to_vec(),
+            saved: saved.map(str::to_owned),
+        }
+    }
+}
+
+fn title(run: &RunFile) -> Vec<String> {
+    let mut what = vec![format!("{} {}", run.tool.name, run.tool.version)];
+    if let Ok(plan) = run.plan.read() {
+        what.push(plan.target.models.join(", "));
+        what.push(plan.target.endpoints.into_iter().map(|e| e.url).collect::<Vec<_>>().join(", "));
+    }
+    let server: Vec<&str> =
+        [&run.target.kind, &run.target.version].into_iter().flatten().map(String::as_str).collect();
+    what.push(server.join(" "));
+    // To the second: nine digits help nobody here.
+    what.push(run.created.split('.').next().unwrap_or_default().replace('T', " ") + " UTC");
+    what.extend(run.label.clone());
+    what.retain(|part| !part.is_empty());
+    vec![super::format::one_line(&what.join(" · "), TITLE_CHARS_MAX)]
+}
+
+const TITLE_CHARS_MAX: usize = 300;

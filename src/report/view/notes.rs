@@ -1,0 +1,246 @@
+//! Remarks without which the numbers would mislead: how they were measured, and what to distrust.
+
+use super::Note;
+use crate::metrics::metric::Metric;
+use crate::plan::{Plan, Slo};
+use crate::report::format;
+use crate::run_file::RunFile;
+use crate::run_file::schema::LevelBlock;
+use crate::stats::Quantile;
+
+/// The remarks on `run`, the most general first.
+pub(super) fn of(run: &RunFile) -> Vec<Note> {
+    let plan = run.plan.read().ok();
+    let mut notes = Notes { levels: &run.levels, notes: Vec::new() };
+    notes.outcome(run);
+    notes.latencies();
+    notes.windows();
+    notes.goodput();
+    notes.arrivals();
+    notes.prompt_tokens(plan.as_ref());
+    notes.output_tokens();
+    notes.client();
+    if let Some(plan) = &plan {
+        notes.plan(plan);
+    }
+    if let Some(reason) = &run.records_absent {
+        notes.say(format!("no records were kept: {}", format::one_line(reason, 120)));
+    }
+    notes.notes
+}
+
+struct Notes<'a> {
+    levels: &'a [LevelBlock],
+    notes: Vec<Note>,
+}
+
+impl Notes<'_> {
+    fn say(&mut self, text: String) {
+        self.notes.push(Note { warning: false, text });
+    }
+
+    fn warn(&mut self, text: String) {
+        self.notes.push(Note { warning: true, text });
+    }
+
+    fn outcome(&mut self, run: &RunFile) {
+        if run.interrupted {
+            self.warn("interrupted: the last level is cut short and levels may be missing".to_owned());
+        }
+        if !self.levels.is_empty() && self.levels.iter().all(|level| level.counts.ok == 0) {
+            self.warn("no request ended well: there is nothing to measure".to_owned());
+        }
+    }
+
+    fn latencies(&mut self) {
+        let fails = |level: &LevelBlock| {
+            level.distributions.values().any(|d| d.fails(Quantile::P50) || d.fails(Quantile::P99))
+        };
+        if self.levels.iter().any(fails) {
+            self.warn(
+                "`failed`: with failed requests counted as infinitely slow the percentile falls on one of them; \
+                 `ok only` leaves them out"
+                    .to_owned(),
+            );
+        } else if self.levels.iter().any(|level| level.counts.failed > 0) {
+            self.say("latencies are those of the ok requests".to_owned());
+        }
+    }
+
+    fn windows(&mut self) {
+        if let Some(who) = self.who(|level| level.window.whole_level) {
+            self.say(format!("window: whole level, with ramp and drain{who}"));
+        }
+        for level in self.levels.iter().filter(|level| !level.window.whole_level) {
+            let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+            let (start, end) = (level.window.start_ns, level.window.end_ns);
+            let text = format!(
+                "{}: window of {:.1} s, from {:.1} s after the first planned send",
+                level.label,
+                seconds(start, end),
+                seconds(level.span.t0_ns, start)
+            );
+            self.say(text);
+        }
+    }
+
+    fn goodput(&mut self) {
+        for from_plan in [false, true] {
+            let judged = |level: &LevelBlock| level.goodput.filter(|g| g.from_plan == from_plan);
+            let Some(goodput) = self.levels.iter().find_map(judged) else { continue };
+            let who = self.who(|level| judged(level).is_some()).unwrap_or_default();
+            let origin = if from_plan { "planned send (open loop)" } else { "start (closed loop)" };
+            self.say(format!("goodput{who}: {}, judged from the {origin}", slo(&goodput.slo)));
+        }
+    }
+
+    /// Asked against realised rates, and what waiting for a cap does to latencies.
+    fn arrivals(&mut self) {
+        for level in self.levels {
+            let Ok(setting) = level.setting.read() else { continue };
+            if let Some(asked) = setting.load.rate() {
+                let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
+                self.say(format!("{}: asked {asked} req/s, offered {offered} over the window", level.label));
+            }
+            let waited = level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0);
+            if setting.load.users.is_none() && waited {
+                let from_plan = |metric| {
+                    let quantile = |q| level.distributions.get(&metric)?.quantile(q);
+                    let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
+                    format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
+                };
+                self.warn(format!(
+                    "{}: the cap was reached; from the planned send TTFT p50 / p99 is {} ms, E2E {} ms",
+                    level.label,
+                    from_plan(Metric::TtftPlan),
+                    from_plan(Metric::E2ePlan)
+                ));
+            }
+        }
+    }
+
+    fn prompt_tokens(&mut self, plan: Option<&Plan>) {
+        let sum = |field: fn(&LevelBlock) -> u64| self.levels.iter().map(field).sum::<u64>();
+        let (tokens, known) = (sum(|l| l.tokens.prompt), sum(|l| l.tokens.prompt_known));
+        let (ok, cached) = (sum(|l| l.counts.ok), self.levels.iter().filter_map(|l| l.tokens.cached));
+        let cached = cached.reduce(|a, b| a + b);
+        if ok == 0 {
+            return;
+        }
+        let asked = plan.map_or_else(String::new, |plan| format!("asked {}, ", plan.workload.input_words));
+        let mut text = if known == 0 {
+            format!("prompt tokens: {asked}none reported")
+        } else {
+            format!("prompt tokens: {asked}reported {:.1} per request", tokens as f64 / known as f64)
+        };
+        if known > 0 && known < ok {
+            text += &format!(" by {known} of {ok}");
+        }
+        if let Some(cached) = cached.filter(|_| tokens > 0) {
+            text += &format!(", {} % of them from the cache", format::percent(cached as f64 / tokens as f64));
+        }
+        self.say(text);
+    }
+
+    fn output_tokens(&mut self) {
+        let sum = |field: fn(&LevelBlock) -> u64| self.levels.iter().map(field).sum::<u64>();
+        let ok = sum(|level| level.counts.ok);
+        if ok == 0 {
+            return;
+        }
+        let [usage, tokenizer, events, unknown] =
+            [0, 1, 2, 3].map(|source| self.levels.iter().map(|l| l.tokens.sources[source]).sum::<u64>());
+        if self.levels.iter().any(|level| level.tokens.mixed_sources) {
+            self.warn(format!(
+                "output tokens are of mixed sources: {usage} requests from usage, {tokenizer} from the tokenizer, \
+                 {events} from content events, {unknown} unknown"
+            ));
+        } else if events > 0 {
+            self.warn(
+                "output tokens are content events, because the server reported no usage: too few where an event \
+                 carries several tokens"
+                    .to_owned(),
+            );
+        } else if unknown > 0 {
+            self.warn("output tokens are not known: no TPOT and no token rate".to_owned());
+        } else if tokenizer > 0 {
+            self.say("output tokens: from the tokenizer".to_owned());
+        } else {
+            self.say("output tokens: from the server's usage".to_owned());
+        }
+        let (single, off) = (sum(|level| level.tokens.single_chunk), sum(|level| level.tokens.length_off));
+        if single > 0 {
+            self.warn(format!(
+                "{single} of {ok} answers came as one event of several tokens and have no TPOT"
+            ));
+        }
+        if off > 0 {
+            self.warn(format!("{off} of {ok} answers are of another length than asked"));
+        }
+    }
+
+    /// What the client's own checks found worth a word.
+    fn client(&mut self) {
+        for level in self.levels {
+            let check = &level.self_check;
+            if let Some(cpu) = check.cpu_share_max.filter(|share| *share > CPU_SHARE_MAX) {
+                let cpu = format::percent(cpu);
+                self.warn(format!("{}: the client was busy, {cpu} % CPU on one shard", level.label));
+            }
+            if let Some(share) = check.coalesced_share.filter(|share| *share > COALESCED_SHARE_MAX) {
+                self.warn(format!(
+                    "{}: {} % of content events shared a read with an earlier one; their ITL is 0",
+                    level.label,
+                    format::percent(share)
+                ));
+            }
+            if check.resent > 0 {
+                let resent = check.resent;
+                self.say(format!(
+                    "{}: {resent} requests were resent, their connection having been closed",
+                    level.label
+                ));
+            }
+        }
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        let dropped = &plan.workload.options.dropped;
+        if !dropped.is_empty() {
+            self.warn(format!(
+                "the server refused these fields, which were left out: {}",
+                dropped.join(", ")
+            ));
+        }
+        self.say(format!("seed {}", plan.seed));
+    }
+
+    /// Which levels: nothing where all are meant, else their labels; `None` if there are none.
+    fn who(&self, meant: impl Fn(&LevelBlock) -> bool) -> Option<String> {
+        let labels: Vec<&str> =
+            self.levels.iter().filter(|level| meant(level)).map(|level| level.label.as_str()).collect();
+        match labels.len() {
+            0 => None,
+            n if n == self.levels.len() => Some(String::new()),
+            _ => Some(format!(" ({})", labels.join(", "))),
+        }
+    }
+}
+
+/// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.
+fn slo(slo: &Slo) -> String {
+    let limits = [
+        ("TTFT", slo.ttft_ms),
+        ("TTFA", slo.ttfa_ms),
+        ("TPOT", slo.tpot_ms),
+        ("largest ITL", slo.itl_max_ms),
+        ("E2E", slo.e2e_ms),
+    ];
+    let words =
+        limits.iter().filter_map(|(name, limit)| Some(format!("{name} <= {} ms", format::typed((*limit)?))));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Above it a busy thread adds its own waits to what it measures.
+const CPU_SHARE_MAX: f64 = 0.7;
+const COALESCED_SHARE_MAX: f64 = 0.05;

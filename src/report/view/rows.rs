@@ -1,0 +1,85 @@
+//! The table: which columns there are, and a level as a row of them.
+
+use super::{Cell, Column, Row};
+use crate::metrics::metric::Metric;
+use crate::report::format;
+use crate::run_file::schema::LevelBlock;
+use crate::stats::Quantile;
+
+/// The columns behind the load, in the order of the cells of [`of`].
+pub(super) const COLUMNS: &[Column] = &[
+    column("", "ok"),
+    column("", "failed"),
+    column("", "req/s"),
+    column("output", "tok/s"),
+    column("TTFT ms", "p50"),
+    column("TTFT ms", "p99"),
+    column("TPOT ms", "p50"),
+    column("TPOT ms", "p99"),
+    column("ITL ms", "p50"),
+    column("ITL ms", "p99"),
+    column("E2E ms", "p50"),
+    column("E2E ms", "p99"),
+    column("goodput", "req/s"),
+    column("goodput", "%"),
+    column("delay ms", "p99"),
+];
+
+/// The row of a level, and below it the ok requests alone where failures reach a percentile.
+pub(super) fn of(level: &LevelBlock) -> Vec<Row> {
+    let row = Row { label: level.label.clone(), cells: cells(level, false), second: false };
+    if level.counts.ok == 0 || !row.cells.contains(&Cell::Failed) {
+        return vec![row];
+    }
+    vec![row, Row { label: "  ok only".to_owned(), cells: cells(level, true), second: true }]
+}
+
+fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
+    let number = |value: Option<f64>, format: fn(f64) -> String| match value.filter(|v| v.is_finite()) {
+        Some(_) if ok_only => Cell::Blank,
+        Some(value) => Cell::Number(format(value)),
+        None => Cell::Absent,
+    };
+    let counts = &level.counts;
+    // Without a success there is no throughput to speak of; a zero would look like a measurement.
+    let rate = |value: f64| number(Some(value).filter(|_| counts.ok > 0), format::rate);
+    let mut cells = vec![
+        number(Some(counts.ok as f64), |n| n.to_string()),
+        match counts.failed {
+            _ if ok_only => Cell::Blank,
+            0 => Cell::Number("0".to_owned()),
+            n => Cell::Failures(n.to_string()),
+        },
+        rate(level.rates.window.req_s),
+        rate(level.rates.window.out_tok_s),
+    ];
+    for metric in [Metric::Ttft, Metric::Tpot, Metric::Itl, Metric::E2e] {
+        cells.extend([Quantile::P50, Quantile::P99].map(|q| percentile(level, metric, q, ok_only)));
+    }
+    cells.push(number(level.goodput.map(|g| g.good_s), format::rate));
+    cells.push(number(level.goodput.map(|g| g.attainment), format::percent));
+    let delay = level.distributions.get(&Metric::ScheduleDelay);
+    cells.push(number(delay.and_then(|d| d.quantile(Quantile::P99)), format::ms));
+    if ok_only {
+        // Only what differs from the row above is said again.
+        cells.iter_mut().filter(|cell| **cell == Cell::Absent).for_each(|cell| *cell = Cell::Blank);
+    }
+    cells
+}
+
+fn percentile(level: &LevelBlock, metric: Metric, quantile: Quantile, ok_only: bool) -> Cell {
+    let Some(distribution) = level.distributions.get(&metric) else {
+        let all_failed = level.counts.ok == 0 && level.counts.failed > 0;
+        return if all_failed && metric.is_per_request() { Cell::Failed } else { Cell::Absent };
+    };
+    match distribution.quantile(quantile) {
+        _ if distribution.fails(quantile) && !ok_only => Cell::Failed,
+        Some(ns) if !ok_only || distribution.fails(quantile) => Cell::Number(format::ms(ns)),
+        Some(_) => Cell::Blank,
+        None => Cell::Absent,
+    }
+}
+
+const fn column(group: &'static str, name: &'static str) -> Column {
+    Column { group, name }
+}

@@ -1,0 +1,265 @@
+//! Loading a stored run, and judging it anew.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::{error, fmt, fs};
+
+use serde::Deserialize;
+
+use super::chunks::Chunks;
+use super::records::Records;
+use super::schema::{LevelBlock, RunFile, SCHEMA, SideFile, VERSION};
+use super::spool::Content;
+use super::{detail, write};
+use crate::metrics::Tally;
+use crate::plan::Slo;
+use crate::summary;
+
+/// A stored run with what lies beside it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The run as it was written.
+    pub run: RunFile,
+    path: PathBuf,
+    records: Option<PathBuf>,
+}
+
+/// Why a stored run could not be used.
+#[derive(Debug)]
+pub enum ReadError {
+    /// A record holds a code that is not one of ours.
+    BadRecord {
+        /// The record file.
+        path: PathBuf,
+        /// Its place in it, from 0.
+        number: u64,
+    },
+    /// The file of event times ends before the records do.
+    ChunksShort {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A side file is not what its name says.
+    ForeignSideFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The system refused.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a run file, but a block is missing or of another form.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: serde_json::Error,
+    },
+    /// A newer version of the schema.
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Not JSON, or JSON of something else.
+    NotARunFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The numbers cannot be computed anew, because the records are not there.
+    NoRecords {
+        /// The run file.
+        path: PathBuf,
+    },
+    /// The record file holds fewer records than a level says.
+    RecordsShort {
+        /// The record file.
+        path: PathBuf,
+        /// Records that should be there.
+        wanted: u64,
+        /// Records that are.
+        have: u64,
+    },
+}
+
+impl Loaded {
+    /// Loads the run file `path` and looks for its records.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, is no run file, or is of a newer version. What is wrong with its records shows when
+    /// they are asked for: without them it can still be shown.
+    pub fn open(path: &Path) -> Result<Loaded, ReadError> {
+        let text = fs::read_to_string(path).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidData => ReadError::NotARunFile { path: path.to_owned() },
+            _ => ReadError::io(path, e),
+        })?;
+        let run = parse(&text, path)?;
+        let records = beside(path, run.records.as_ref(), Content::Records);
+        Ok(Loaded { run, path: path.to_owned(), records })
+    }
+
+    /// The record file.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there or is none.
+    pub fn records(&self) -> Result<Records, ReadError> {
+        let path = self.records.as_ref().ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        Records::open(path)
+    }
+
+    /// The run with every number computed anew from the records, its goodput judged by `slo`.
+    ///
+    /// With the SLO of the plan it equals the stored run.
+    ///
+    /// # Errors
+    ///
+    /// When there are no records, too few of them, or a level of a later tokload.
+    pub fn judged_by(&self, slo: &Slo) -> Result<RunFile, ReadError> {
+        let records = self.records()?;
+        let mut run = self.run.clone();
+        for level in &mut run.levels {
+            self.judge(level, &records, slo)?;
+        }
+        Ok(run)
+    }
+
+    /// Writes the records of all levels as JSON lines, with the times of content events where they were kept.
+    ///
+    /// # Errors
+    ///
+    /// When there are no records, or reading or writing fails.
+    pub fn export_detailed<W: io::Write>(&self, out: &mut W) -> Result<(), detail::Error> {
+        let records = self.records().map_err(detail::Error::Read)?;
+        let chunks = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
+        let mut chunks = chunks.map(|place| Chunks::open(&place)).transpose().map_err(detail::Error::Read)?;
+        for level in &self.run.levels {
+            let Some(range) = level.records else { continue };
+            let place = detail::Level {
+                ordinal: level.ordinal,
+                label: &level.label,
+                t0: crate::time::Stamp::from_nanos(level.span.t0_ns),
+            };
+            let records = records.range(range.into()).map_err(detail::Error::Read)?;
+            detail::write(out, place, records, chunks.as_mut())?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
+        let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
+        let setting = level.setting.read().map_err(malformed)?;
+        let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let summary = summary::level(&summary::Input {
+            records: Some(&records),
+            tally: &Tally::default(),
+            window: level.window.into(),
+            span: level.span.into(),
+            slo: *slo,
+            from_plan: setting.load.judged_from_plan(),
+        });
+        // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.
+        let gaps: Vec<_> = std::mem::take(&mut level.distributions)
+            .into_iter()
+            .filter(|(metric, _)| !metric.is_per_request())
+            .collect();
+        level.set(&summary);
+        level.distributions.extend(gaps);
+        Ok(())
+    }
+}
+
+/// The run in `text`; `path` is for the error's words only.
+///
+/// # Errors
+///
+/// When it is no run file of a version up to [`VERSION`].
+pub fn parse(text: &str, path: &Path) -> Result<RunFile, ReadError> {
+    // The head first: a newer file may differ in anything else.
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+        version: u32,
+    }
+    let path = || path.to_owned();
+    let head: Head = serde_json::from_str(text).map_err(|_| ReadError::NotARunFile { path: path() })?;
+    if head.schema != SCHEMA {
+        return Err(ReadError::NotARunFile { path: path() });
+    }
+    if head.version > VERSION {
+        return Err(ReadError::NewerVersion { path: path(), version: head.version });
+    }
+    serde_json::from_str(text).map_err(|source| ReadError::Malformed { path: path(), source })
+}
+
+/// The side file of the run file `run`: by the name that the run says, else by the run file's own name (both were
+/// renamed). Only the name counts, never a directory in it: a run file must not open what it likes.
+fn beside(run: &Path, stored: Option<&SideFile>, content: Content) -> Option<PathBuf> {
+    let name = Path::new(&stored?.file).file_name()?;
+    [run.with_file_name(name), write::beside(run, content)].into_iter().find(|place| place.is_file())
+}
+
+impl ReadError {
+    pub(super) fn io(path: &Path, source: io::Error) -> ReadError {
+        ReadError::Io { path: path.to_owned(), source }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::BadRecord { path, number } => {
+                write!(f, "record {number} of {} is damaged", path.display())
+            }
+            ReadError::ChunksShort { path } => {
+                write!(f, "{} ends before the records do: the run was cut off", path.display())
+            }
+            ReadError::ForeignSideFile { path, what } => {
+                write!(f, "{} is not a file that this tokload can read: {what}", path.display())
+            }
+            ReadError::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            ReadError::Malformed { path, source } => {
+                write!(f, "{} is a run file, but not a whole one: {source}", path.display())
+            }
+            ReadError::NewerVersion { path, version } => write!(
+                f,
+                "{} has version {version} of the run file, this tokload reads up to {VERSION}: use a newer tokload",
+                path.display()
+            ),
+            ReadError::NotARunFile { path } => {
+                write!(f, "{} is not a tokload run file (JSON with schema \"{SCHEMA}\")", path.display())
+            }
+            ReadError::NoRecords { path } => write!(
+                f,
+                "the records of {} are not there: other SLOs can be judged only from them (the file <name>.records, \
+                 kept unless --no-records was given)",
+                path.display()
+            ),
+            ReadError::RecordsShort { path, wanted, have } => {
+                write!(
+                    f,
+                    "{} holds {have} records where {wanted} were measured: it was cut off",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+impl error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            ReadError::Io { source, .. } => Some(source),
+            ReadError::Malformed { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

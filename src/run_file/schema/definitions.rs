@@ -1,0 +1,161 @@
+//! What each number of a run file means, in words, so that a file explains itself when its program is long gone.
+//!
+//! The formulas themselves are in `metrics` and `summary`; this is their description.
+
+use serde::{Deserialize, Serialize};
+
+/// The meaning of one number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Its key in the file.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Its formula in words.
+    pub formula: String,
+}
+
+/// The definitions of all numbers of a level.
+pub(super) fn all() -> Vec<Definition> {
+    let owned = |&(name, unit, formula): &(&str, &str, &str)| Definition {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        formula: formula.to_owned(),
+    };
+    DISTRIBUTIONS.iter().chain(LEVEL).map(owned).collect()
+}
+
+/// Name, unit, formula of the metrics with a distribution.
+const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
+    ("cap_wait", "ns", "from the planned send until the concurrency cap admits the request"),
+    (
+        "schedule_delay",
+        "ns",
+        "start of the request minus the later of its planned send and its admission: our own lateness",
+    ),
+    ("connect", "ns", "from the start until the connection is ready, TLS included; 0 on a reused one"),
+    ("ttfb", "ns", "from the start until the first byte of the response"),
+    (
+        "ttft",
+        "ns",
+        "from the start until the first content event: the first streamed event with non-empty text, reasoning, refusal or tool-call fragment; role-only, empty, finish and usage events are none",
+    ),
+    ("ttft_kernel", "ns", "ttft by the kernel's receive stamp of the same read"),
+    ("ttfa", "ns", "from the start until the first content event that is not reasoning"),
+    (
+        "e2e",
+        "ns",
+        "from the start until the last content event; for a body that is not streamed until its end",
+    ),
+    ("stream", "ns", "from the start until the end of the response, with finish, usage and [DONE]"),
+    (
+        "tpot",
+        "ns",
+        "time between the first and the last content event, divided by output tokens minus 1; undefined for one token, one content event or several choices",
+    ),
+    (
+        "tpot_adj",
+        "ns",
+        "time between the first and the last content event, divided by the tokens after the first content event, where the server counts tokens on each event",
+    ),
+    (
+        "itl",
+        "ns",
+        "gaps between consecutive content events of a choice, pooled over all requests; events of one read share a stamp",
+    ),
+    ("itl_kernel", "ns", "itl by the kernel's receive stamps"),
+    ("itl_token", "ns", "gap before an event of k tokens divided by k, counted k times, where k is known"),
+    ("stall", "ns", "largest gap between content events of a request"),
+    ("user_speed", "tok/s", "1 / tpot: the decode speed that one user saw"),
+    ("ttft_plan", "ns", "ttft measured from the planned send"),
+    ("ttfa_plan", "ns", "ttfa measured from the planned send"),
+    ("e2e_plan", "ns", "e2e measured from the planned send"),
+    ("stream_plan", "ns", "stream measured from the planned send"),
+];
+
+/// Name, unit, formula of the other numbers of a level.
+const LEVEL: &[(&str, &str, &str)] = &[
+    (
+        "counts",
+        "requests",
+        "requests whose planned send lies in the window, by how they ended; failed holds all but ok and cancelled",
+    ),
+    (
+        "quantiles",
+        "as the metric",
+        "nearest rank max(1, ceil(n * p)) over the ok requests planned in the window; exact values where records are kept, else the highest equivalent value of the histogram bucket (at most 0.1 % above)",
+    ),
+    (
+        "with_failures",
+        "as the metric",
+        "the same over all requests planned in the window but the cancelled, every failed one being infinitely slow: null where the rank falls on a failed one",
+    ),
+    ("std", "as the metric", "population standard deviation"),
+    ("offered_s", "requests/s", "planned sends in the span, divided by its length"),
+    ("req_s", "requests/s", "ok requests whose last content event lies in the span, divided by its length"),
+    (
+        "out_tok_s",
+        "tokens/s",
+        "output tokens by the time of their content events in the span, divided by its length",
+    ),
+    (
+        "in_tok_s",
+        "tokens/s",
+        "prompt tokens, counted at the first content event, divided by the length of the span",
+    ),
+    ("total_tok_s", "tokens/s", "out_tok_s plus in_tok_s"),
+    ("rates.window", "per second", "the span is the measurement window"),
+    (
+        "rates.level",
+        "per second",
+        "the span is the whole level, from the first planned send to the end of the last request that was not cancelled",
+    ),
+    (
+        "goodput.good_s",
+        "requests/s",
+        "ok requests that keep every SLO (<=; an undefined tpot keeps it), divided by the length of the window",
+    ),
+    (
+        "goodput.attainment",
+        "share",
+        "good requests divided by all requests planned in the window but the cancelled",
+    ),
+    (
+        "goodput.from_plan",
+        "flag",
+        "true: ttft, ttfa and e2e are judged from the planned send (open loop); false: from the start (closed loop)",
+    ),
+    ("in_flight", "requests", "requests between their start and their end, time-weighted over the window"),
+    (
+        "tokens.sources",
+        "requests",
+        "requests whose output tokens are known from usage, from a tokenizer, from the number of content events, not at all: in this order",
+    ),
+    ("self_check.cpu_share", "share", "CPU time of a shard's thread divided by the length of the level"),
+    (
+        "self_check.coalesced_share",
+        "share",
+        "content events that shared a read with an earlier one, divided by all content events",
+    ),
+    ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::metric::Metric;
+    use crate::run_file::schema::Unit;
+
+    #[test]
+    fn definitions_of_distributions_are_named_as_in_files() {
+        let mut last = None;
+        for (name, unit, _) in DISTRIBUTIONS {
+            let metric: Metric = serde_json::from_value((*name).into()).unwrap();
+            assert!(last < Some(metric), "{name} is out of order");
+            assert_eq!(serde_json::to_value(Unit::of(metric)).unwrap(), *unit, "{name}");
+            last = Some(metric);
+        }
+        assert_eq!(last, Some(Metric::StreamPlan));
+        assert_eq!(DISTRIBUTIONS.len(), Metric::StreamPlan as usize + 1);
+    }
+}

@@ -1,0 +1,221 @@
+//! The stored form of a run: what stands in the JSON file, apart from the types that the engines work with.
+//!
+//! Every block exists from version 1 on; what is not known is `null`. The version is raised when an old reader would
+//! misread a new file: a key changes its meaning or goes, or an outcome, kind or unit is added. It stays when keys or
+//! metrics are added, which old readers skip. The published description is `tools/schema/tokload.run.v1.schema.json`.
+
+mod definitions;
+mod distribution;
+mod level;
+mod verbatim;
+
+pub use definitions::Definition;
+pub use distribution::{DistributionBlock, Unit};
+pub use level::{
+    DelayBlock, ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SelfCheckBlock, ShardBlock, SpanBlock,
+    WindowBlock, load_label,
+};
+pub use verbatim::Verbatim;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::redact;
+use super::wall::WallTime;
+use crate::plan::Plan;
+use crate::run::LevelResult;
+use crate::summary::LevelSummary;
+
+/// Name of the schema of a run file.
+pub const SCHEMA: &str = "tokload.run";
+/// Version of the schema that this tokload writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Version of the schema.
+    pub version: u32,
+    /// The program that measured.
+    pub tool: ToolBlock,
+    /// Wall-clock time of the run's epoch (stamp 0), RFC 3339 in UTC.
+    pub created: String,
+    /// `--label`.
+    pub label: Option<String>,
+    /// `--metadata`.
+    pub metadata: BTreeMap<String, String>,
+    /// What each number means.
+    pub definitions: Vec<Definition>,
+    /// The machine that the client ran on.
+    pub environment: EnvironmentBlock,
+    /// The plan, from which the run can be repeated.
+    pub plan: Verbatim<Plan>,
+    /// The server.
+    pub target: TargetBlock,
+    /// The levels that were run, in order.
+    pub levels: Vec<LevelBlock>,
+    /// Samples of the servers' and the host's own metrics; none yet.
+    pub telemetry: Option<Value>,
+    /// The record file beside this one; `None` if there is none.
+    pub records: Option<SideFile>,
+    /// Why there is none.
+    pub records_absent: Option<String>,
+    /// The file of event times beside this one.
+    pub chunks: Option<SideFile>,
+    /// Ended early by the user: levels may be missing and the last one is cut short.
+    pub interrupted: bool,
+}
+
+/// The program that measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolBlock {
+    /// `tokload`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from, where the build knew.
+    pub git: Option<String>,
+}
+
+/// The machine that the client ran on, as far as it could be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EnvironmentBlock {
+    /// Arguments of the program, secrets removed.
+    pub command_line: Vec<String>,
+    /// Operating system and architecture: `linux x86_64`.
+    pub platform: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// CPU model.
+    pub cpu_model: Option<String>,
+    /// Logical CPUs of the machine.
+    pub cores_machine: Option<u32>,
+    /// Logical CPUs that the process may use.
+    pub cores_usable: Option<u32>,
+    /// CPUs that shards were pinned to; empty without pinning.
+    pub cores_used: Vec<u32>,
+    /// Number of shards.
+    pub shards: Option<u32>,
+    /// Memory of the machine, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Kernel interface of the runtime that was used: `epoll` or `io_uring`.
+    pub driver: Option<String>,
+    /// Open files that the process may have.
+    pub open_files_max: Option<u64>,
+    /// Source of the stamps: `tsc` or `clock_gettime`.
+    pub clock: Option<String>,
+}
+
+/// What the server said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetBlock {
+    /// Kind of server, where it could be told: `vllm`, `llama.cpp`.
+    pub kind: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The `Server` header of an answer.
+    pub server_header: Option<String>,
+    /// Models that it lists.
+    pub models: Vec<String>,
+    /// Addresses that the endpoints' names resolved to.
+    pub addresses: Vec<String>,
+}
+
+/// A file beside the run file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SideFile {
+    /// Its name, without a directory.
+    pub file: String,
+    /// Number of items in it.
+    pub count: u64,
+    /// Bytes of an item.
+    pub item_bytes: u32,
+}
+
+impl RunFile {
+    /// A run without levels, whose epoch had the wall-clock time `created`. Secrets in the command line, and those
+    /// that strayed into the plan (a header of a hand-written plan file, userinfo of a URL), are removed.
+    #[must_use]
+    pub fn new(
+        created: WallTime,
+        plan: &Plan,
+        mut environment: EnvironmentBlock,
+        target: TargetBlock,
+    ) -> RunFile {
+        environment.command_line = redact::command_line(&environment.command_line);
+        RunFile {
+            schema: SCHEMA.to_owned(),
+            version: VERSION,
+            tool: ToolBlock::this(),
+            created: created.to_string(),
+            label: None,
+            metadata: BTreeMap::new(),
+            definitions: definitions::all(),
+            environment,
+            plan: Verbatim::of(&without_secrets(plan)),
+            target,
+            levels: Vec::new(),
+            telemetry: None,
+            records: None,
+            records_absent: None,
+            chunks: None,
+            interrupted: false,
+        }
+    }
+
+    /// Adds a level.
+    pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
+        self.interrupted |= result.interrupted;
+        self.levels.push(LevelBlock::new(result, summary));
+    }
+
+    /// Replaces each of `secrets` wherever text of a server or a user is kept: a server may echo the key that it
+    /// refuses.
+    pub fn scrub<S: AsRef<str>>(&mut self, secrets: &[S]) {
+        let clean = |text: &mut String| *text = redact::values(text, secrets);
+        self.environment.command_line.iter_mut().for_each(clean);
+        self.label.iter_mut().for_each(clean);
+        for (name, value) in &mut self.metadata {
+            if redact::is_secret_name(name) {
+                *value = redact::REMOVED.to_owned();
+            }
+            clean(value);
+        }
+        self.target.server_header.iter_mut().for_each(clean);
+        for example in self.levels.iter_mut().flat_map(|level| &mut level.examples) {
+            clean(&mut example.message);
+        }
+    }
+}
+
+impl ToolBlock {
+    fn this() -> ToolBlock {
+        ToolBlock {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            git: option_env!("TOKLOAD_GIT").map(str::to_owned),
+        }
+    }
+}
+
+fn without_secrets(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for header in &mut plan.target.headers {
+        if redact::is_secret_name(&header.name) {
+            header.value = redact::REMOVED.to_owned();
+        }
+    }
+    for endpoint in &mut plan.target.endpoints {
+        endpoint.url = redact::urls(&endpoint.url);
+    }
+    for (name, value) in &mut plan.workload.extra_body {
+        redact::member(name, value);
+    }
+    plan
+}

@@ -1,0 +1,223 @@
+//! The views of a run: the same numbers in each, readable at any width, silent about nothing.
+
+use serde_json::Value;
+use tokload::metrics::{Class, Kind, Metric, Outcome, TokenSource};
+use tokload::report::{Style, View, json, terminal};
+use tokload::run_file::RunFile;
+use tokload::run_file::schema::ExampleBlock;
+use tokload::run_file::write::to_json;
+use tokload::summary::{Counts, OutcomeCount};
+
+use crate::run_file::sample;
+
+fn text(view: &View, style: Style) -> String {
+    let mut out = Vec::new();
+    terminal::write(view, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn shown(run: &RunFile, width: usize) -> String {
+    text(&View::new(run, &[], None), Style { width, color: false })
+}
+
+/// The text with runs of spaces and line breaks as one space, to look for sentences that may be wrapped anywhere.
+fn flowing(run: &RunFile) -> String {
+    shown(run, 80).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A run of one level in which every request was refused.
+fn all_failed() -> RunFile {
+    let mut run = sample().run;
+    run.levels.truncate(1);
+    let level = &mut run.levels[0];
+    let outcome = Outcome::new(Class::Http, Kind::HttpStatus, 401);
+    level.counts = Counts {
+        planned: 40,
+        ok: 0,
+        failed: 40,
+        cancelled: 0,
+        outcomes: vec![OutcomeCount { outcome, count: 40 }],
+    };
+    level.distributions.clear();
+    level.rates = tokload::run_file::schema::RatesBlock {
+        window: tokload::summary::Rates::default(),
+        level: tokload::summary::Rates::default(),
+    };
+    level.examples =
+        vec![ExampleBlock { outcome, label: outcome.label(), message: "no\x1b[2Jkey".to_owned() }];
+    run
+}
+
+#[test]
+fn a_wide_terminal_has_one_table_and_every_number_of_the_level() {
+    let table = shown(&sample().run, 200);
+    let lines: Vec<&str> = table.lines().skip(2).take(5).collect();
+    let expected = [
+        "                                         output        TTFT ms        TPOT ms        ITL ms         E2E ms      goodput  delay ms",
+        "load                  ok  failed  req/s   tok/s    p50     p99    p50     p99    p50    p99    p50     p99  req/s     %       p99",
+        "4 users               36       4   2.86   25.71  435.5  failed  55.25  failed  24.00  249.0  877.5  failed   2.86  90.0     0.042",
+        "  ok only                                                460.1          55.25                        902.1",
+        "poisson 12.5/s cap 4  24       0   3.03   27.26  425.6   440.4  55.25   55.25  24.00  249.0  867.6   882.4   2.15  70.8     0.026",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn eighty_columns_are_enough() {
+    for width in [80, 100, 120, 200] {
+        for line in shown(&sample().run, width).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+    let blocks = shown(&sample().run, 80).lines().filter(|line| line.starts_with("load")).count();
+    assert_eq!(blocks, 2);
+}
+
+#[test]
+fn every_width_shows_the_same_numbers() {
+    let numbers = |width| {
+        let text = shown(&sample().run, width);
+        let rows = text.lines().filter(|line| line.starts_with("4 users"));
+        rows.flat_map(|row| row["4 users".len()..].split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(200).len(), 15);
+    assert!([30, 60, 80, 100].into_iter().all(|width| numbers(width) == numbers(200)));
+}
+
+#[test]
+fn json_has_the_stored_numbers_without_the_bulk() {
+    let run = sample().run;
+    let mut out = Vec::new();
+    json::write(&run, &mut out).unwrap();
+    let shown: Value = serde_json::from_slice(&out).unwrap();
+    let mut stored: Value = serde_json::from_str(&to_json(&run)).unwrap();
+    for level in stored["levels"].as_array_mut().unwrap() {
+        level["series"] = Value::Null;
+        for distribution in level["distributions"].as_object_mut().unwrap().values_mut() {
+            distribution["histogram"] = Value::Null;
+        }
+    }
+    assert_eq!(shown, stored);
+}
+
+#[test]
+fn a_run_without_successes_is_no_table_of_zeros() {
+    let run = all_failed();
+    let table = shown(&run, 200);
+    let row = table.lines().find(|line| line.starts_with("4 users")).unwrap();
+    let cells: Vec<&str> = row["4 users".len()..].split_whitespace().collect();
+    let latencies = ["failed", "failed", "failed", "failed", "–", "–", "failed", "failed"];
+    assert_eq!(cells[..4], ["0", "40", "–", "–"]);
+    assert_eq!(cells[4..12], latencies);
+    assert!(!table.contains("ok only"));
+    assert!(flowing(&run).contains("! no request ended well: there is nothing to measure"));
+}
+
+#[test]
+fn failures_come_with_what_was_said_and_cannot_steer_the_terminal() {
+    let table = shown(&all_failed(), 80);
+    assert!(table.contains("\nfailures\n  http_401  40\n      no [2Jkey\n"), "{table}");
+    let table = shown(&sample().run, 80);
+    assert!(table.contains("  http_429  4  (4 users)\n      slow down, http://<removed>@b/ is busy\n"));
+}
+
+#[test]
+fn remarks_say_how_it_was_measured() {
+    let text = flowing(&sample().run);
+    for remark in [
+        "window: whole level, with ramp and drain",
+        "goodput (4 users): TTFT <= 550 ms, TPOT <= 60 ms, judged from the start (closed loop)",
+        "goodput (poisson 12.5/s cap 4): TTFT <= 550 ms, TPOT <= 60 ms, judged from the planned send (open loop)",
+        "poisson 12.5/s cap 4: asked 12.5 req/s, offered 3.03 over the window",
+        "! poisson 12.5/s cap 4: the cap was reached; from the planned send TTFT p50 / p99 is 536.6 / 563.4 ms, E2E 978.6 / 1005 ms",
+        "prompt tokens: asked 128, reported 131.0 per request, 12.2 % of them from the cache",
+        "output tokens: from the server's usage",
+        "! the server refused these fields, which were left out: min_tokens",
+        "seed 42",
+    ] {
+        assert!(text.contains(remark), "{remark}\n{text}");
+    }
+}
+
+#[test]
+fn remarks_warn_of_what_the_numbers_cannot_carry() {
+    let mut run = sample().run;
+    let level = &mut run.levels[0];
+    level.tokens.sources = [0, 0, 36, 0];
+    level.tokens.single_chunk = 3;
+    level.tokens.length_off = 5;
+    level.self_check.cpu_share_max = Some(0.83);
+    level.self_check.coalesced_share = Some(0.25);
+    level.self_check.resent = 2;
+    level.window.whole_level = false;
+    level.window.start_ns = level.span.t0_ns + 10_000_000_000;
+    level.window.end_ns = level.span.t0_ns + 70_000_000_000;
+    run.levels.truncate(1);
+    run.interrupted = true;
+    run.records_absent = Some("--no-records".to_owned());
+    let text = flowing(&run);
+    for remark in [
+        "! interrupted: the last level is cut short and levels may be missing",
+        "! output tokens are content events, because the server reported no usage",
+        "! 3 of 36 answers came as one event of several tokens and have no TPOT",
+        "! 5 of 36 answers are of another length than asked",
+        "! 4 users: the client was busy, 83.0 % CPU on one shard",
+        "! 4 users: 25.0 % of content events shared a read with an earlier one; their ITL is 0",
+        "4 users: 2 requests were resent, their connection having been closed",
+        "4 users: window of 60.0 s, from 10.0 s after the first planned send",
+        "no records were kept: --no-records",
+    ] {
+        assert!(text.contains(remark), "{remark}\n{text}");
+    }
+    run.levels[0].tokens.mixed_sources = true;
+    assert!(flowing(&run).contains("! output tokens are of mixed sources: 0 requests from usage"));
+    assert_eq!(TokenSource::Usage as usize, 1, "sources start with usage, which is not the code 0");
+}
+
+#[test]
+fn what_is_undefined_is_a_dash() {
+    let mut run = sample().run;
+    for level in &mut run.levels {
+        for metric in [Metric::Tpot, Metric::Itl, Metric::ScheduleDelay] {
+            level.distributions.remove(&metric);
+        }
+        level.goodput = None;
+    }
+    let table = shown(&run, 200);
+    let row = table.lines().find(|line| line.starts_with("poisson")).unwrap();
+    let cells: Vec<&str> = row["poisson 12.5/s cap 4".len()..].split_whitespace().collect();
+    assert_eq!(
+        cells,
+        ["24", "0", "3.03", "27.26", "425.6", "440.4", "–", "–", "–", "–", "867.6", "882.4", "–", "–", "–"]
+    );
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let plain = Style::of(None, None);
+    assert_eq!(plain, Style::PLAIN);
+    assert!(Style::of(Some(100), None).color);
+    assert!(!Style::of(Some(100), Some("1".as_ref())).color);
+    assert!(Style::of(Some(100), Some("".as_ref())).color, "an empty NO_COLOR is as none");
+    let view = View::new(&sample().run, &[], None);
+    let painted = text(&view, Style { width: 80, color: true });
+    assert!(painted.contains("\x1b[31m  failed\x1b[0m"));
+    let mut bare = String::new();
+    let mut rest = painted.as_str();
+    while let Some((before, after)) = rest.split_once('\x1b') {
+        bare += before;
+        rest = after.split_once('m').unwrap().1;
+    }
+    bare += rest;
+    let trimmed = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(trimmed(&bare), trimmed(&text(&view, Style::PLAIN)), "colour changes no character");
+}
+
+#[test]
+fn the_last_line_names_the_file() {
+    let next = ["tokload report x.json --goodput ttft:300".to_owned(), "tokload run -c 8".to_owned()];
+    let view = View::new(&sample().run, &next, Some("x.json"));
+    let text = text(&view, Style::PLAIN);
+    let tail = "\nnext:\n  tokload report x.json --goodput ttft:300\n  tokload run -c 8\n\nsaved x.json\n";
+    assert!(text.ends_with(tail), "{text}");
+}
