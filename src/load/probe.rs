@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::api::request::Template;
-use crate::api::{Dialect, error_message, names_field};
+use crate::api::{error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched};
 use crate::load::target::Route;
@@ -171,16 +171,11 @@ fn drop_refused(options: &mut RequestOptions, body: &[u8]) -> Option<&'static st
         ("min_tokens", &mut options.min_tokens),
         ("ignore_eos", &mut options.ignore_eos),
     ];
-    for (name, on) in fields {
-        if *on && names_field(body, name) {
-            *on = false;
-            if name == "stream_options" {
-                options.continuous_usage = false;
-            }
-            return Some(name);
-        }
-    }
-    None
+    let (name, on) = fields.into_iter().find(|(name, on)| **on && names_field(body, name))?;
+    *on = false;
+    // Running usage is a wish inside the stream options.
+    options.continuous_usage &= options.include_usage;
+    Some(name)
 }
 
 fn refused(exchange: &Exchange, model: &str) -> ProbeError {

@@ -8,6 +8,7 @@
 //! things open; [`Plan::complete`], which fills what was left open with the defaults; [`Plan::validate`], which says
 //! what cannot be run. After that no code sees a string where an enum is meant.
 
+mod body;
 mod check;
 mod endpoint;
 mod error;
