@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tokload::api::{Channel, Dialect, Finish, NotAnObject, Reader, Usage, error_message, fuzz_json_scan};
+use tokload::api::{
+    Channel, Dialect, Finish, NotAnObject, Reader, Usage, error_message, fuzz_json_scan, names_field,
+};
 use tokload::wire::json::Json;
 
 #[test]
@@ -41,6 +43,21 @@ fn listed_tokens_add_up_to_the_tokens_asked_for() {
         }
     }
     assert_eq!(checked, 6, "two routes of three servers list tokens");
+}
+
+#[test]
+fn only_the_servers_that_refuse_an_optional_field_name_it() {
+    let mut named = Vec::new();
+    for (name, capture) in captures() {
+        let response = Response::of(&capture.raw);
+        for field in ["ignore_eos", "min_tokens", "stream_options", "continuous_usage_stats"] {
+            if response.status != 200 && names_field(&response.body, field) {
+                named.push(format!("{name} {field}"));
+            }
+        }
+    }
+    let expected = ["ignore-eos ignore_eos", "min-tokens min_tokens", "stop-word ignore_eos"];
+    assert_eq!(named, expected.map(|case| format!("transformers-serve__chat-stream-{case}")));
 }
 
 #[test]
