@@ -118,6 +118,8 @@ impl Shard {
     /// Runs legs until the coordinator hangs up.
     pub(super) async fn run(mut self, orders: Receiver<Order>, replies: Sender<Reply>) -> io::Result<()> {
         loop {
+            // A wake is taken before its cause is looked for: one that comes after the look ends the sleep.
+            self.tend_idle()?;
             match orders.try_recv() {
                 Ok(order) => {
                     let report = self.run_leg(order, &replies).await?;
@@ -126,10 +128,7 @@ impl Shard {
                     }
                 }
                 Err(TryRecvError::Disconnected) => return Ok(()),
-                Err(TryRecvError::Empty) => {
-                    self.tend_idle()?;
-                    self.pace.idle(Stamp::MAX).await?;
-                }
+                Err(TryRecvError::Empty) => self.pace.idle(Stamp::MAX).await?,
             }
         }
     }
@@ -162,13 +161,13 @@ impl Shard {
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
         let start = loop {
+            self.tend_idle()?;
             if let Some(start) = leg.signal.start() {
                 break start;
             }
             if leg.signal.halted() != Halt::No {
                 break self.pace.clock().now();
             }
-            self.tend_idle()?;
             self.pace.idle(Stamp::MAX).await?;
         };
         agenda.begin(start);

@@ -7,6 +7,7 @@ mod corpus;
 mod goldens;
 mod goldens_histogram;
 mod java_random;
+mod load;
 mod wire_split;
 mod mock;
 mod report;

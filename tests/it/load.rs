@@ -1,0 +1,282 @@
+//! The real engine against the mock server: every request is accounted for, whatever the server does.
+//!
+//! Counts are exact; of times only their order is asserted.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokload::api::request::Template;
+use tokload::engine::Engine;
+use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
+use tokload::metrics::{Class, Flags, Phase, Record};
+use tokload::mock::{Answer, Break, Cut, Faults, Mock, Settings, When};
+use tokload::plan::{Arrivals, Driver, Endpoint, Level, Load, Plan, Stop};
+use tokload::run::LevelResult;
+use tokload::sys::clock::RunClock;
+use tokload::sys::signals::Interrupts;
+
+/// Bytes written by the spool, to be looked at afterwards.
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A mock server with quick answers.
+fn mock(faults: Faults) -> Mock {
+    let settings = Settings {
+        ttft: Duration::from_millis(5),
+        itl: Duration::from_millis(1),
+        faults,
+        ..Settings::default()
+    };
+    Mock::start(settings).expect("a mock server on loopback")
+}
+
+fn plan_for(port: u16) -> Plan {
+    let mut plan = Plan::new(7);
+    plan.target.endpoints = vec![Endpoint { url: format!("http://127.0.0.1:{port}") }];
+    plan.target.models = vec!["mock-model".to_owned()];
+    plan.workload.input_words = 8;
+    plan.workload.output_tokens = 5;
+    plan.workload.options.include_usage = true;
+    plan
+}
+
+struct Run {
+    result: LevelResult,
+    records: Vec<Record>,
+}
+
+impl Run {
+    fn measured(&self) -> Vec<&Record> {
+        self.records.iter().filter(|record| record.phase == Phase::Measured).collect()
+    }
+
+    fn count(&self, class: Class) -> usize {
+        self.measured().iter().filter(|record| record.outcome.class == class).count()
+    }
+
+    /// Most requests in flight at once, from their records.
+    fn most_in_flight(&self) -> i64 {
+        let mut steps: Vec<(u64, i64)> = Vec::new();
+        for record in self.measured() {
+            steps.push((record.start.as_nanos(), 1));
+            steps.push((record.end.as_nanos(), -1));
+        }
+        steps.sort_unstable();
+        let mut now = 0;
+        steps.iter().map(|(_, step)| { now += step; now }).max().unwrap_or(0)
+    }
+}
+
+fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -> Run {
+    let address = plan.target.endpoints[0].address().unwrap();
+    let route = Route::new(RouteParts {
+        address: &address,
+        path: plan.target.request_path().to_owned(),
+        headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+        tls: tls::config(true, None).unwrap(),
+    })
+    .unwrap();
+    let template = Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
+    let target = Target {
+        routes: vec![route],
+        templates: vec![template],
+        input_words: plan.workload.input_words,
+        output_tokens: plan.workload.output_tokens,
+    };
+    let tape = Tape::default();
+    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
+    let setup = Setup {
+        clock: RunClock::start(),
+        plan: Arc::new(plan.clone()),
+        target: Arc::new(target),
+        ask: probe::ask_of(plan),
+        cores: vec![None; shards],
+        spool: Some(spool),
+        interrupts,
+    };
+    let mut engine = LoadEngine::start(setup).unwrap();
+    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    let spooled = engine.finish().unwrap().unwrap();
+    assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
+    let bytes = tape.0.lock().unwrap();
+    let records: Vec<Record> =
+        bytes.chunks_exact(Record::BYTES).map(|one| Record::decode(one.try_into().unwrap()).unwrap()).collect();
+    assert_eq!(records.len() as u64, result.records.unwrap().count);
+    Run { result, records }
+}
+
+fn run(plan: &Plan, shards: usize, level: &Level) -> Run {
+    run_with(plan, shards, level, Interrupts::default())
+}
+
+fn level(load: Load, units: u64) -> Level {
+    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 }, warmups: 2 }
+}
+
+fn open(rate: f64, cap: Option<u32>) -> Load {
+    Load { arrivals: Arrivals::Poisson { rate }, cap, users: None, think_s: 0.0 }
+}
+
+fn indices(run: &Run) -> Vec<u64> {
+    let mut indices: Vec<u64> = run.measured().iter().map(|record| record.index).collect();
+    indices.sort_unstable();
+    indices
+}
+
+#[test]
+fn a_closed_loop_sends_every_request_once_on_any_number_of_shards() {
+    let mock = mock(Faults::default());
+    let plan = plan_for(mock.address().port());
+    for shards in [1, 2, 3] {
+        let run = run(&plan, shards, &level(Load::closed(4), 30));
+        assert_eq!(indices(&run), (0..30).collect::<Vec<_>>());
+        assert_eq!(run.count(Class::Ok), 30);
+        assert_eq!(run.records.len(), 32, "two warm-ups are recorded too");
+        assert!(run.most_in_flight() <= 4);
+        for record in run.measured() {
+            assert_eq!((record.output_tokens, record.events), (Some(5), 5));
+            assert!(record.plan <= record.start && record.start <= record.sent.unwrap());
+            assert!(record.sent <= record.byte && record.byte <= record.first);
+            assert!(record.first < record.last && record.last.unwrap() <= record.end);
+            assert!(!record.flags.contains(Flags::FROM_PLAN));
+        }
+        assert!(run.result.shards.iter().map(|shard| shard.connects).sum::<u64>() <= 4, "connections are reused");
+    }
+}
+
+#[test]
+fn both_drivers_give_the_same_reading() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    for driver in [Driver::Epoll, Driver::Auto] {
+        plan.client.driver = driver;
+        let run = run(&plan, 2, &level(Load::closed(3), 12));
+        assert_eq!(run.count(Class::Ok), 12);
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_schedule_on_any_number_of_shards() {
+    let mock = mock(Faults::default());
+    let plan = plan_for(mock.address().port());
+    let mut plans: Vec<Vec<u64>> = Vec::new();
+    for shards in [1, 2, 7] {
+        let run = run(&plan, shards, &level(open(400.0, None), 60));
+        assert_eq!(indices(&run), (0..60).collect::<Vec<_>>());
+        let mut measured = run.measured();
+        measured.sort_by_key(|record| record.index);
+        plans.push(measured.iter().map(|record| record.plan.nanos_since(run.result.span.t0)).collect());
+        assert!(measured.iter().all(|record| record.start >= record.plan));
+    }
+    assert!(plans.windows(2).all(|pair| pair[0] == pair[1]), "the schedule depends on the number of shards");
+}
+
+#[test]
+fn a_cap_over_shards_is_exact() {
+    let mock = mock(Faults::default());
+    let plan = plan_for(mock.address().port());
+    let shards = 3;
+    for cap in [1, 3, shards - 1, shards + 1] {
+        let run = run(&plan, shards as usize, &level(open(1000.0, Some(cap)), 40));
+        assert_eq!(run.count(Class::Ok), 40, "cap {cap}");
+        assert!(run.most_in_flight() <= i64::from(cap), "cap {cap}: {} in flight", run.most_in_flight());
+        assert!(run.measured().iter().any(|record| record.cap_wait_ns() > 0), "cap {cap} was never reached");
+    }
+}
+
+#[test]
+fn a_burst_is_planned_all_at_once() {
+    let mock = mock(Faults::default());
+    let plan = plan_for(mock.address().port());
+    let burst = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
+    let run = run(&plan, 2, &level(burst, 50));
+    assert_eq!(run.count(Class::Ok), 50);
+    assert!(run.measured().iter().all(|record| record.plan == run.result.span.t0));
+}
+
+fn outcome_of(faults: Faults, expected: Class) {
+    let mock = mock(faults);
+    let mut plan = plan_for(mock.address().port());
+    plan.limits.gap_s = 0.3;
+    plan.limits.first_s = 0.5;
+    let mut level = level(Load::closed(2), 6);
+    level.warmups = 0;
+    let run = run(&plan, 2, &level);
+    assert_eq!(run.count(expected), 6, "{:?}", run.measured().iter().map(|r| r.outcome).collect::<Vec<_>>());
+    assert_eq!(run.result.examples.len(), 1);
+    assert_eq!(run.result.examples[0].outcome.class, expected);
+}
+
+#[test]
+fn failures_of_the_server_are_outcomes_of_their_class() {
+    let always = |answer| Faults { answer: Some((When::Always, answer)), ..Faults::default() };
+    let cut = |how| Faults { cut: Some((When::Always, Cut { after_events: 2, how })), ..Faults::default() };
+    outcome_of(always(Answer::Status { status: 500, retry_after_s: None }), Class::Http);
+    outcome_of(always(Answer::Html), Class::Malformed);
+    outcome_of(cut(Break::Close), Class::Truncated);
+    outcome_of(cut(Break::Reset), Class::Reset);
+    outcome_of(cut(Break::Stall), Class::TimeoutGap);
+    outcome_of(cut(Break::ErrorEvent), Class::StreamError);
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_costs_connections_only() {
+    let mock = mock(Faults { close_after_answer: true, ..Faults::default() });
+    let run = run(&plan_for(mock.address().port()), 2, &level(Load::closed(3), 20));
+    assert_eq!(run.count(Class::Ok), 20);
+}
+
+#[test]
+fn a_refused_connection_is_an_outcome_and_the_run_ends() {
+    let port = {
+        let mock = mock(Faults::default());
+        mock.address().port()
+    };
+    let mut level = level(Load::closed(2), 6);
+    level.warmups = 0;
+    let run = run(&plan_for(port), 1, &level);
+    assert_eq!(run.count(Class::Connect), 6);
+}
+
+#[test]
+fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
+    let mock = mock(Faults::default());
+    let level = Level {
+        load: Load::closed(3),
+        stop: Stop { units: None, duration_s: Some(0.3), grace_s: 5.0 },
+        warmups: 0,
+    };
+    let run = run(&plan_for(mock.address().port()), 2, &level);
+    let end = run.result.span.t0 + Duration::from_millis(300);
+    assert!(run.measured().iter().all(|record| record.plan < end));
+    assert_eq!(run.count(Class::Ok), run.measured().len());
+    assert_eq!(run.result.span.t1, end);
+}
+
+#[test]
+fn what_is_open_after_the_grace_period_is_unfinished() {
+    let faults = Faults {
+        cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })),
+        ..Faults::default()
+    };
+    let mock = mock(faults);
+    let level = Level {
+        load: Load::closed(4),
+        stop: Stop { units: None, duration_s: Some(0.1), grace_s: 0.2 },
+        warmups: 0,
+    };
+    let run = run(&plan_for(mock.address().port()), 2, &level);
+    assert_eq!(run.count(Class::Unfinished), 4);
+}
