@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ask::{Ask, CHOICES_MAX};
@@ -25,6 +26,7 @@ use crate::time::Stamp;
 /// What all connections of a thread share.
 #[derive(Debug)]
 pub(super) struct Desk {
+    pub(super) house: Arc<House>,
     pub(super) clock: RunClock,
     pub(super) model: Fixed,
     pub(super) truth: Truth,
@@ -59,6 +61,7 @@ enum Work {
 #[derive(Debug)]
 struct Answering {
     generation: Generation,
+    /// One per choice.
     jobs: Vec<Key>,
     /// When the request was complete.
     asked: Stamp,
@@ -103,11 +106,11 @@ impl Connection {
     }
 
     /// Bytes have come, or the end.
-    pub(super) fn on_readable(&mut self, key: Key, house: &House, desk: &mut Desk) {
+    pub(super) fn on_readable(&mut self, key: Key, desk: &mut Desk) {
         let intake = self.transport.receive(&mut desk.buffer, &mut self.inbox);
         let now = desk.clock.now();
         if self.phase == Phase::Open {
-            self.serve(key, now, house, desk);
+            self.serve(key, now, desk);
         } else {
             self.inbox = Inbox::default();
         }
@@ -123,10 +126,14 @@ impl Connection {
     }
 
     /// Tokens have come out of the model.
-    pub(super) fn on_emission(&mut self, key: Key, emission: Emission, house: &House, desk: &mut Desk) {
+    pub(super) fn on_emission(&mut self, key: Key, emission: Emission, desk: &mut Desk) {
         let Work::Generation(answering) = &mut self.work else { return };
+        let Emission { choice, job, tokens, last, .. } = emission;
+        // One batch may still hold tokens of the answer before this one.
+        if answering.jobs.get(choice as usize) != Some(&job) {
+            return;
+        }
         desk.bytes.clear();
-        let Emission { choice, tokens, last, .. } = emission;
         let progress = answering.generation.on_tokens(choice, tokens, last, &mut desk.bytes);
         let now = desk.clock.now();
         if desk.bytes.tokens > 0 {
@@ -139,9 +146,11 @@ impl Connection {
             (Ok(()), Progress::Done) => {
                 desk.truth.completed += 1;
                 let keeps_alive = answering.generation.keeps_alive();
+                // An error event ends an answer of which other choices are still being generated.
+                answering.cancel(&mut desk.model);
                 self.work = Work::Idle;
                 self.answer_ends(keeps_alive);
-                self.serve(key, now, house, desk);
+                self.serve(key, now, desk);
             }
             (Ok(()), Progress::Close) => self.break_off(Work::Idle, Phase::Ending, desk),
             (Ok(()), Progress::Stall) => self.break_off(Work::Silence, Phase::Open, desk),
@@ -177,14 +186,14 @@ impl Connection {
     }
 
     /// Answers requests as long as they are there and nothing else is being answered.
-    fn serve(&mut self, key: Key, now: Stamp, house: &House, desk: &mut Desk) {
+    fn serve(&mut self, key: Key, now: Stamp, desk: &mut Desk) {
         while self.phase == Phase::Open && matches!(self.work, Work::Idle) {
             match self.inbox.next() {
                 Ok(Step::Starved) => return,
                 Ok(Step::Continue) => self.or_over(|t| t.send(b"HTTP/1.1 100 Continue\r\n\r\n")),
                 Ok(Step::Request(request)) => {
                     desk.truth.requests += 1;
-                    self.on_request(key, now, &request, house, desk);
+                    self.on_request(key, now, &request, desk);
                 }
                 Err(refusal) => {
                     desk.truth.requests += 1;
@@ -199,14 +208,16 @@ impl Connection {
         self.reply(&Reply::refusal(refusal), manner);
     }
 
-    fn on_request(&mut self, key: Key, now: Stamp, request: &Request, house: &House, desk: &mut Desk) {
+    fn on_request(&mut self, key: Key, now: Stamp, request: &Request, desk: &mut Desk) {
+        let house = Arc::clone(&desk.house);
+        let faults = &house.settings.faults;
         let manner = Manner {
             chunks: request.head.chunks,
-            keep_alive: request.head.keep_alive && !house.settings.faults.close_after_answer,
+            keep_alive: request.head.keep_alive && !faults.close_after_answer,
             head_only: request.head.method == Method::Head,
         };
         let number = route::is_generation(request).then(|| house.next_number());
-        let fault = number.and_then(|number| house.settings.faults.answer_to(number));
+        let fault = number.and_then(|number| faults.answer_to(number));
         match fault {
             Some(faults::Answer::Close) => self.phase = Phase::Ending,
             Some(faults::Answer::Html) => self.reply(&Reply::html(), manner),
@@ -223,29 +234,24 @@ impl Connection {
                         let number = number.unwrap_or_default();
                         let face = Face { dialect: ask.dialect, number, created, model: house.model_json() };
                         let ask = Ask { stream: ask.stream && fault.is_none(), ..ask };
-                        let generation = Generation::new(face, ask, house.dress(), manner)
-                            .with_cut(house.settings.faults.cut_of(number));
-                        self.generate(key, now, (number, ask, generation), desk);
+                        let generation = Generation::new(face, ask, house.dress(), manner);
+                        self.generate(key, now, generation.with_cut(faults.cut_of(number)), desk);
                     }
                 }
             }
         }
     }
 
-    fn generate(&mut self, key: Key, now: Stamp, what: (u64, Ask, Generation), desk: &mut Desk) {
-        let (number, ask, mut generation) = what;
+    fn generate(&mut self, key: Key, now: Stamp, mut generation: Generation, desk: &mut Desk) {
+        let Ask { stream, choices, tokens, .. } = generation.ask();
         desk.truth.generations += 1;
-        desk.truth.streams += u64::from(ask.stream);
+        desk.truth.streams += u64::from(stream);
         let mut start = Vec::new();
         generation.on_start(&mut start);
-        let job = |choice| Job {
-            owner: key,
-            choice,
-            draw: number * u64::from(CHOICES_MAX) + u64::from(choice),
-            tokens: ask.tokens,
-        };
-        let jobs = (0..ask.choices).map(|choice| desk.model.submit(now, job(choice))).collect();
-        let last = vec![Stamp::ZERO; ask.choices as usize];
+        let first_draw = generation.number().wrapping_mul(u64::from(CHOICES_MAX));
+        let job = |choice| Job { owner: key, choice, draw: first_draw + u64::from(choice), tokens };
+        let jobs = (0..choices).map(|choice| desk.model.submit(now, job(choice))).collect();
+        let last = vec![Stamp::ZERO; choices as usize];
         let answering = Answering { generation, jobs, asked: now, fresh: true, last };
         self.work = Work::Generation(Box::new(answering));
         self.or_over(|transport| transport.send(&start));
@@ -270,9 +276,7 @@ impl Connection {
         self.phase = phase;
         if let Work::Generation(answering) = std::mem::replace(&mut self.work, work) {
             desk.truth.broken += 1;
-            for job in answering.jobs {
-                desk.model.cancel(job);
-            }
+            answering.cancel(&mut desk.model);
         }
     }
 
@@ -284,6 +288,13 @@ impl Connection {
 }
 
 impl Answering {
+    /// Stops what is still being generated.
+    fn cancel(&self, model: &mut Fixed) {
+        for job in &self.jobs {
+            model.cancel(*job);
+        }
+    }
+
     /// Notes a content event about to be sent.
     fn note(&mut self, now: Stamp, emission: Emission, desk: &mut Desk) {
         let truth = &mut desk.truth;

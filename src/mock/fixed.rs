@@ -49,6 +49,8 @@ pub(super) struct Emission {
     pub(super) owner: Key,
     /// As in the job.
     pub(super) choice: u32,
+    /// Which job, as [`Fixed::submit`] named it.
+    pub(super) job: Key,
     /// When they were due.
     pub(super) due: Stamp,
     /// How many.
@@ -118,7 +120,7 @@ impl Fixed {
             running.left -= tokens;
             let last = running.left == 0;
             let Job { owner, choice, .. } = running.job;
-            emissions.push(Emission { owner, choice, due, tokens, last });
+            emissions.push(Emission { owner, choice, job: key, due, tokens, last });
             if last {
                 self.jobs.remove(key);
             } else {

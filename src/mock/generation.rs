@@ -116,6 +116,16 @@ impl Generation {
         self
     }
 
+    /// Number of the request.
+    pub(super) fn number(&self) -> u64 {
+        self.face.number
+    }
+
+    /// What was asked for.
+    pub(super) fn ask(&self) -> Ask {
+        self.ask
+    }
+
     /// Whether the connection can be used again afterwards.
     pub(super) fn keeps_alive(&self) -> bool {
         self.manner.keep_alive && (self.manner.chunks || !self.ask.stream)

@@ -22,7 +22,6 @@ use crate::time::Stamp;
 /// One thread's server.
 #[derive(Debug)]
 pub(super) struct Shard {
-    house: Arc<House>,
     pace: Pace,
     listener: Listener,
     connections: Keyed<Watched>,
@@ -66,12 +65,12 @@ impl Shard {
         let desk = Desk {
             clock: house.clock,
             model: Fixed::new(house.timing()),
+            house,
             truth: Truth::new(),
             bytes: Bytes::default(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
         };
         Ok(Shard {
-            house,
             pace,
             listener,
             connections: Keyed::new(),
@@ -86,7 +85,7 @@ impl Shard {
     /// # Errors
     /// Waiting or accepting became impossible.
     pub(super) async fn run(mut self) -> io::Result<Truth> {
-        while !self.house.is_stopping() {
+        while !self.desk.house.is_stopping() {
             self.on_time()?;
             let ready = self.pace.poll()?;
             for place in 0..ready {
@@ -132,7 +131,7 @@ impl Shard {
         for emission in emissions.drain(..) {
             let key = emission.owner;
             if let Some(watched) = self.connections.get_mut(key) {
-                watched.connection.on_emission(key, emission, &self.house, &mut self.desk);
+                watched.connection.on_emission(key, emission, &mut self.desk);
                 self.settle(key);
             }
         }
@@ -149,7 +148,7 @@ impl Shard {
             watched.connection.on_writable();
         }
         if ready.readable {
-            watched.connection.on_readable(key, &self.house, &mut self.desk);
+            watched.connection.on_readable(key, &mut self.desk);
         }
         self.settle(key);
         Ok(())
@@ -179,7 +178,7 @@ impl Shard {
 
     /// Somebody waits to be accepted.
     fn on_arrivals(&mut self) -> io::Result<()> {
-        let delay = self.house.settings.faults.accept_delay;
+        let delay = self.desk.house.settings.faults.accept_delay;
         if delay.is_zero() { self.accept() } else { self.pause(delay) }
     }
 
@@ -206,7 +205,7 @@ impl Shard {
 
     /// Takes in a connection. One that cannot be watched is dropped, which its peer sees.
     fn admit(&mut self, socket: Socket) {
-        let Ok(transport) = Transport::new(socket, self.house.tls.as_ref()) else { return };
+        let Ok(transport) = Transport::new(socket, self.desk.house.tls.as_ref()) else { return };
         let connection = Connection::new(transport);
         let key = self.connections.insert(Watched { connection, for_room: false, alarmed_at: 0 });
         let watching = match self.connections.get_mut(key) {
@@ -242,7 +241,7 @@ impl Shard {
                 return;
             }
         }
-        if let Some(keep_alive) = self.house.settings.keep_alive
+        if let Some(keep_alive) = self.desk.house.settings.keep_alive
             && let Some(answered) = watched.connection.idle_since()
             && answered > watched.alarmed_at
         {

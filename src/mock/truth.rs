@@ -130,42 +130,59 @@ impl Truth {
     }
 }
 
-/// Times in ns to three digits; above an hour they count as an hour.
+/// Times to four digits or 1 us, whichever is coarser; count, sum, smallest and largest are exact. Above an hour they
+/// count as an hour in the quantiles.
 #[derive(Clone, Debug)]
-struct Times(Histogram<u64>);
+struct Times {
+    histogram: Histogram<u32>,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
 
+const FINEST_NS: u64 = 1_000;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 impl Times {
     fn new() -> Times {
-        Times(Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid"))
+        let histogram = Histogram::new_with_bounds(FINEST_NS, LONGEST_NS, 4).expect("the bounds are valid");
+        Times { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
     #[inline]
     fn record(&mut self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.saturating_record(ns);
+        self.histogram.saturating_record(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
     }
 
     fn add(&mut self, other: &Times) {
-        self.0.add(&other.0).expect("the bounds are equal");
+        self.histogram.add(&other.histogram).expect("the bounds are equal");
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     fn spread(&self) -> Spread {
-        if self.0.is_empty() {
+        let count = self.histogram.len();
+        if count == 0 {
             return Spread::default();
         }
         let us = |ns: u64| ns as f64 / 1e3;
-        let at = |quantile: f64| us(self.0.value_at_quantile(quantile));
+        // The histogram gives the upper end of a bucket.
+        let at =
+            |quantile: f64| us(self.histogram.value_at_quantile(quantile).clamp(self.min_ns, self.max_ns));
         Spread {
-            count: self.0.len(),
-            mean_us: self.0.mean() / 1e3,
-            min_us: us(self.0.min()),
+            count,
+            mean_us: us(self.sum_ns) / count as f64,
+            min_us: us(self.min_ns),
             p50_us: at(0.5),
             p90_us: at(0.9),
             p99_us: at(0.99),
             p999_us: at(0.999),
-            max_us: us(self.0.max()),
+            max_us: us(self.max_ns),
         }
     }
 }
@@ -187,7 +204,8 @@ mod tests {
         assert_eq!(one.events, 7);
         let late = one.lateness();
         assert_eq!(late.count, 100);
-        assert!((late.p50_us - 50.0).abs() < 0.1 && (late.p99_us - 99.0).abs() < 0.1);
+        assert!((late.p50_us - 50.0).abs() <= 1.0 && (late.p99_us - 99.0).abs() <= 1.0);
+        assert_eq!((late.mean_us, late.min_us, late.max_us), (50.5, 1.0, 100.0));
         assert_eq!(one.itl(), Spread::default());
     }
 }

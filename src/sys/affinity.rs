@@ -13,5 +13,20 @@ pub fn usable_cores() -> Vec<u32> {
 /// Pins the calling thread to `core`; `false` if the system refused.
 #[must_use]
 pub fn pin_to(core: u32) -> bool {
+    // A number outside the kernel's set is not refused below but indexed with, which aborts the process.
+    if i64::from(core) >= i64::from(libc::CPU_SETSIZE) {
+        return false;
+    }
     core_affinity::set_for_current(core_affinity::CoreId { id: core as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_cannot_be_is_refused() {
+        assert!(!pin_to(1024));
+        assert!(!pin_to(u32::MAX));
+    }
 }

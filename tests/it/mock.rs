@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokload::mock::{Answer, Break, Cut, Faults, Mock, Role, Settings, When};
+use tokload::mock::{Answer, Break, Cut, Faults, Identity, Mock, Role, Settings, When};
 use tokload::pace::{Kernel, Mode};
 use tokload::plan::Driver;
 use tokload::sys::clock::RunClock;
@@ -377,6 +377,24 @@ fn streams_break_off_on_purpose() {
 }
 
 #[test]
+fn tokens_of_an_answer_that_ended_early_do_not_reach_the_next() {
+    let cut = Cut { after_events: 0, how: Break::ErrorEvent };
+    let faults = Faults { cut: Some((When::First(1), cut)), ..Faults::default() };
+    let settings = Settings { ttft: Duration::ZERO, itl: Duration::ZERO, faults, ..quick() };
+    let mock = Mock::start(settings).unwrap();
+    let two = post(CHAT, &chat(&json!({"n": 2, "max_tokens": 3})));
+    let mut client = Client::to(&mock);
+    client.send(&format!("{two}{two}"));
+    assert!(client.response().events()[0].contains("\"error\""));
+    let next = client.response();
+    assert_eq!(
+        (next.text(0).0.as_str(), next.text(1).0.as_str()),
+        (" apple bread cloud", " field grass house")
+    );
+    assert_eq!(client.get("/health").status, 200);
+}
+
+#[test]
 fn connections_close_on_purpose_and_after_idling() {
     let mock = with(Faults { close_after_answer: true, ..Faults::default() });
     let mut client = Client::to(&mock);
@@ -454,7 +472,7 @@ fn the_set_times_are_kept() {
 #[test]
 fn tls_carries_the_same_stream() {
     let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let identity = tokload::mock::Identity {
+    let identity = Identity {
         certificate_pem: key.cert.pem().into_bytes(),
         key_pem: key.signing_key.serialize_pem().into_bytes(),
     };
@@ -489,7 +507,10 @@ fn connections_wait_where_accepting_is_slow() {
 }
 
 #[test]
-fn a_port_in_use_is_an_error() {
+fn what_cannot_be_started_is_an_error() {
+    assert!(Mock::start(Settings { cores: Some(vec![100_000]), ..quick() }).is_err());
+    let identity = Identity { certificate_pem: b"no".to_vec(), key_pem: Vec::new() };
+    assert!(Mock::start(Settings { tls: Some(identity), ..quick() }).is_err());
     let mock = Mock::start(quick()).unwrap();
     for workers in [1, 2] {
         let again = Settings { port: mock.address().port(), workers, ..quick() };
