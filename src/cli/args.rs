@@ -176,7 +176,7 @@ pub struct RunArgs {
     #[argh(option, arg_name = "driver")]
     pub driver: Option<String>,
 
-    /// where to save the result (default: tokload-<time>.json)
+    /// where to save the result (default: tokload-TIME.json)
     #[argh(option, arg_name = "file")]
     pub output_file: Option<String>,
     /// save nothing (default: off)
@@ -242,7 +242,7 @@ pub struct QuickArgs {
     /// PEM file with the root certificates to trust (default: the system's)
     #[argh(option, arg_name = "file")]
     pub cacert: Option<String>,
-    /// where to save the result (default: tokload-<time>.json)
+    /// where to save the result (default: tokload-TIME.json)
     #[argh(option, arg_name = "file")]
     pub output_file: Option<String>,
     /// save nothing (default: off)
@@ -262,7 +262,7 @@ pub struct QuickArgs {
 /// Print the table of a saved run again, also under another SLO.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ReportArgs {
-    /// the saved run, a tokload-<time>.json
+    /// the saved run, a tokload-TIME.json
     #[argh(positional, arg_name = "run")]
     pub run: String,
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)

@@ -204,6 +204,7 @@ fn urls_name_the_api_and_its_path() {
         ("run --base-url h --backend openai --endpoint /v1/chat/completions", "--endpoint"),
         ("run --base-url a/v1/completions --base-url b/v1/chat/completions", "--base-url"),
         ("run --base-url h/v1?x", "--base-url"),
+        ("run --base-url u:p@a --base-url b", "--base-url"),
     ] {
         assert_eq!(ordered(line).expect_err(line).subject, subject, "{line}");
     }
@@ -232,7 +233,8 @@ fn a_key_is_a_value_or_the_name_of_a_variable() {
     assert_eq!(sent("--api-key MY_KEY"), bearer("sk-mine"));
     assert_eq!(sent("--api-key EMPTY"), bearer("EMPTY"));
     assert_eq!(sent("-H 'Authorization: Token x'"), [("Authorization".to_owned(), "Token x".to_owned())]);
-    assert_eq!(sent("--base-url u:p@i").len(), 1);
+    let url = ordered_with("run --base-url u:p@h", None, &env).unwrap();
+    assert_eq!(url.secrets.headers().collect::<Vec<_>>(), [("Authorization", "Basic dTpw")]);
     for options in ["--api-key OTHER_KEY", "--api-key '  '", "--api-key x -H 'authorization: y'"] {
         let error = ordered_with(&format!("run --base-url h {options}"), None, &env).expect_err(options);
         assert_eq!(error.subject, "--api-key", "{options}");
