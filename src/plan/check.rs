@@ -247,7 +247,7 @@ fn not_negative(option: &str, value: f64, remedy: &str) -> Result<(), Error> {
 /// Fields that frame the request; a second one would change what the server reads.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "transfer-encoding"];
 /// Body fields that the reading of the answer depends on, and what sets them.
-const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-stream, or leave it out")];
+const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.

@@ -19,6 +19,7 @@ mod text;
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
 pub use level::Descriptors;
+pub(crate) use secrets::REDACTED;
 pub use secrets::{Secret, Secrets};
 
 use serde::{Deserialize, Serialize};
@@ -43,8 +44,8 @@ pub struct Plan {
     /// What to ask.
     #[serde(default)]
     pub workload: Workload,
-    /// Limits that a good request keeps.
-    #[serde(default)]
+    /// Limits that a good request keeps; [`Slo::usual`] where a file does not say.
+    #[serde(default = "Slo::usual")]
     pub slo: Slo,
     /// When a request counts as lost.
     #[serde(default)]
@@ -310,11 +311,19 @@ impl Plan {
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),
-            slo: Slo::default(),
+            slo: Slo::usual(),
             limits: Limits::default(),
             client: Client::default(),
             keep: Keep::default(),
         }
+    }
+}
+
+impl Slo {
+    /// TTFT 500 ms and TPOT 50 ms: a reply that starts without a pause and is faster than it is read.
+    #[must_use]
+    pub fn usual() -> Slo {
+        Slo { ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..Slo::default() }
     }
 }
 

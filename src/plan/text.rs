@@ -37,16 +37,18 @@ impl Plan {
     /// The whole plan as a file that [`Plan::from_toml`] reads back as the same plan.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|_| self.to_toml_with_json())
+    }
+
+    /// As [`Plan::to_toml`], for an `extra_body` that TOML cannot hold: it becomes a string of JSON.
+    fn to_toml_with_json(&self) -> String {
         let mut plan = self.clone();
-        let extra = std::mem::take(&mut plan.workload.extra_body);
-        let mut table =
-            toml::Table::try_from(&plan).expect("a plan holds tables, numbers in range and strings only");
-        let extra = toml::Value::try_from(&extra)
-            .unwrap_or_else(|_| toml::Value::String(Json::Object(extra).to_string()));
+        let extra = Json::Object(std::mem::take(&mut plan.workload.extra_body)).to_string();
+        let mut table = toml::Table::try_from(&plan).expect("without extra_body a plan is TOML");
         if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
-            workload.insert("extra_body".to_owned(), extra);
+            workload.insert("extra_body".to_owned(), toml::Value::String(extra));
         }
-        toml::to_string(&table).expect("a table of tables")
+        toml::to_string(&table).expect("a table is TOML")
     }
 }
 

@@ -129,10 +129,12 @@ mod tests {
 
     #[test]
     fn prompts_of_1024_consecutive_indices_do_not_share_a_first_token() {
-        let first: HashSet<String> = (1500..1500 + 1024)
-            .map(|i| prompt(7, Purpose::Prompt, i, 8).split(['-', ' ']).next().unwrap().to_owned())
-            .collect();
-        assert_eq!(first.len(), 1024);
+        let first_piece =
+            |seed, i| prompt(seed, Purpose::Prompt, i, 8).split(['-', ' ']).next().unwrap().to_owned();
+        for seed in 0..8 {
+            let first: HashSet<String> = (1500..1500 + 1024).map(|i| first_piece(seed, i)).collect();
+            assert_eq!(first.len(), 1024, "seed {seed}");
+        }
     }
 
     #[test]

@@ -12,3 +12,6 @@ mod wire_split;
 mod mock;
 mod report;
 mod run_file;
+mod args;
+mod plan;
+mod schedule;

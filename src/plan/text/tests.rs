@@ -41,7 +41,8 @@ fn a_partial_file_keeps_the_other_defaults() {
 fn a_plan_round_trips() {
     let mut full = full_plan();
     full.workload.extra_body.insert("stop".into(), serde_json::json!(["x", { "y": [1, 2.5, true] }]));
-    for plan in [full, Plan::new(Plan::SEED_MAX)] {
+    let without_slo = Plan { slo: Slo::default(), ..Plan::new(1) };
+    for plan in [full, without_slo, Plan::new(Plan::SEED_MAX)] {
         let text = plan.to_toml();
         assert_eq!(Plan::from_toml(&text, 0).unwrap_or_else(|e| panic!("{e}\n{text}")), plan);
         let json = serde_json::to_string(&plan).unwrap();

@@ -1,5 +1,3 @@
-use std::fs;
-
 use serde_json::Value;
 
 use super::*;
@@ -23,8 +21,8 @@ impl JavaRandom {
 }
 
 fn golden() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/values.json");
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/values.json"));
+    serde_json::from_str(text).unwrap()
 }
 
 fn near(actual: f64, expected: &Value) {

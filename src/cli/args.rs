@@ -1,0 +1,441 @@
+//! What was typed: one structure per command, every value still the text of the user.
+//!
+//! Reading the values is `value`'s and `plan_from_args`'s business, other spellings are `normalise`'s. The
+//! documentation of a field is its help: it states the unit and the default.
+
+use std::ffi::OsString;
+
+use argh::{ArgsInfo, FromArgs};
+
+use super::aliases::Tool;
+use super::help;
+use super::normalise::{self, Normal};
+use crate::plan::Error;
+
+/// Load-test a server at chosen loads and print one row per load.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct RunArgs {
+    /// base URL of the server, with or without /v1 or the full path; repeat for several servers, which take requests
+    /// in turn (required unless in --config)
+    #[argh(option, arg_name = "url")]
+    pub base_url: Vec<String>,
+    /// host of the server, instead of --base-url (default: 127.0.0.1)
+    #[argh(option, hidden_help)]
+    pub host: Option<String>,
+    /// port of the server, instead of --base-url (default: 8000)
+    #[argh(option, hidden_help)]
+    pub port: Option<String>,
+    /// path of the request (default: the backend's, /v1/chat/completions)
+    #[argh(option, arg_name = "path")]
+    pub endpoint: Option<String>,
+    /// API: openai-chat or openai, which is text completions (default: openai-chat, or what the URL's path says)
+    #[argh(option, arg_name = "api")]
+    pub backend: Option<String>,
+    /// model asked for; repeat for several, which requests take in turn (default: the only one of the server)
+    #[argh(option, arg_name = "name", short = 'm')]
+    pub model: Vec<String>,
+    /// name to ask for where the server's differs from --model (default: --model)
+    #[argh(option, arg_name = "name")]
+    pub served_model_name: Option<String>,
+    /// API key, or the name of the environment variable that holds it; never stored (default: OPENAI_API_KEY if set)
+    #[argh(option, arg_name = "key")]
+    pub api_key: Option<String>,
+    /// further request header, 'Name: value' or 'Name=value'; repeatable; secret ones are never stored (default:
+    /// none)
+    #[argh(option, arg_name = "header", short = 'H')]
+    pub header: Vec<String>,
+    /// accept any TLS certificate (default: off)
+    #[argh(switch)]
+    pub insecure: bool,
+    /// PEM file with the root certificates to trust (default: the system's)
+    #[argh(option, arg_name = "file")]
+    pub cacert: Option<String>,
+    /// ask for whole answers; then there is no TTFT, TPOT and ITL (default: off)
+    #[argh(switch)]
+    pub no_streaming: bool,
+    /// ask for streamed answers (default: on)
+    #[argh(switch, hidden_help)]
+    pub streaming: bool,
+
+    /// users who send their next request when the answer is complete (a closed loop); with a finite --request-rate
+    /// the most requests in flight; a comma list makes one level of each (default: no limit)
+    #[argh(option, arg_name = "n,...", short = 'c')]
+    pub max_concurrency: Option<String>,
+    /// requests per second, whatever the answers do (an open loop), or inf; a comma list makes one level of each
+    /// (default: inf: all at once, or as fast as the users of --max-concurrency go)
+    #[argh(option, arg_name = "rate,...")]
+    pub request_rate: Option<String>,
+    /// shape of gamma gaps between sends, a number without unit: 1 is Poisson, below is bursty, above is regular
+    /// (default: 1)
+    #[argh(option, arg_name = "k")]
+    pub burstiness: Option<String>,
+    /// gaps between sends of a finite rate: poisson, constant or gamma; or burst (default: poisson)
+    #[argh(option, arg_name = "pattern")]
+    pub arrival_pattern: Option<String>,
+    /// pause of a user between an answer and the next request, in seconds (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub think_time: Option<String>,
+    /// gap between the first sends of the users of one thread, in microseconds (default: 50)
+    #[argh(option, arg_name = "us")]
+    pub start_spread: Option<String>,
+    /// requests per level (default: max(16, 4 N) for N users, 64 for a rate or a burst; none if --duration is given)
+    #[argh(option, arg_name = "n")]
+    pub num_prompts: Option<String>,
+    /// length of a level in seconds, or as 90s, 5m, 1h (default: none)
+    #[argh(option, arg_name = "s")]
+    pub duration: Option<String>,
+    /// how long requests still open at the end are followed, in seconds (default: 30)
+    #[argh(option, arg_name = "s")]
+    pub benchmark_grace_period: Option<String>,
+    /// warm-up requests before each level, with prompts of their own (default: 2)
+    #[argh(option, arg_name = "n")]
+    pub num_warmups: Option<String>,
+
+    /// kind of prompts; only random, synthetic words, so far (default: random)
+    #[argh(option, arg_name = "name")]
+    pub dataset_name: Option<String>,
+    /// length of a prompt in words, each one token in most tokenizers (default: 128)
+    #[argh(option, arg_name = "n")]
+    pub random_input_len: Option<String>,
+    /// length of an answer in tokens, sent as max_tokens (default: 64)
+    #[argh(option, arg_name = "n")]
+    pub random_output_len: Option<String>,
+    /// ask the server to go on until max_tokens (default: on)
+    #[argh(switch)]
+    pub ignore_eos: bool,
+    /// let the model end its answers (default: off)
+    #[argh(switch)]
+    pub no_ignore_eos: bool,
+    /// choices per request (default: 1)
+    #[argh(option, arg_name = "n")]
+    pub n: Option<String>,
+    /// sampling temperature, a number without unit (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub temperature: Option<String>,
+    /// nucleus sampling, a share of 1 (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub top_p: Option<String>,
+    /// sample from that many tokens (default: the server's)
+    #[argh(option, arg_name = "n")]
+    pub top_k: Option<String>,
+    /// least probability, a share of 1 (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub min_p: Option<String>,
+    /// frequency penalty, a number without unit (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub frequency_penalty: Option<String>,
+    /// presence penalty, a number without unit (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub presence_penalty: Option<String>,
+    /// repetition penalty, a number without unit (default: the server's)
+    #[argh(option, arg_name = "x")]
+    pub repetition_penalty: Option<String>,
+    /// further fields of the request's body, a JSON object; repeatable (default: none)
+    #[argh(option, arg_name = "json")]
+    pub extra_body: Vec<String>,
+    /// ask for token counts on every event, where the server has them (default: off)
+    #[argh(switch)]
+    pub continuous_usage_stats: bool,
+    /// seed of all prompts and gaps, an integer (default: a fresh one per run, printed and stored)
+    #[argh(option, arg_name = "n")]
+    pub seed: Option<String>,
+
+    /// limits that a good request keeps, in milliseconds: ttft, ttfa, tpot, itl_max, e2e, as in ttft:500 tpot:50; or
+    /// none (default: ttft:500 tpot:50)
+    #[argh(option, arg_name = "key:ms")]
+    pub goodput: Vec<String>,
+    /// longest time of a whole request, in seconds, 0 for no limit (default: 3600)
+    #[argh(option, arg_name = "s")]
+    pub request_timeout_seconds: Option<String>,
+    /// longest silence within a stream, in seconds, 0 for no limit (default: 120)
+    #[argh(option, arg_name = "s")]
+    pub no_progress_timeout: Option<String>,
+    /// longest wait for the first token, in seconds, 0 for no limit (default: 600)
+    #[argh(option, arg_name = "s")]
+    pub first_token_timeout: Option<String>,
+    /// longest wait for a connection, in seconds, 0 for no limit (default: 10)
+    #[argh(option, arg_name = "s")]
+    pub connect_timeout: Option<String>,
+    /// how long to wait for a server that is not ready yet, in seconds (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub ready_check_timeout_sec: Option<String>,
+    /// share of failed requests, from 0 to 1, above which the exit code is 1 (default: only if all failed)
+    #[argh(option, arg_name = "share")]
+    pub failed_request_threshold: Option<String>,
+
+    /// threads that send and receive (default: one per core, one core left free when there are more than two)
+    #[argh(option, arg_name = "n")]
+    pub workers: Option<String>,
+    /// cores to pin the threads to, as in 0,2,4-7 (default: all that the process may use)
+    #[argh(option, arg_name = "cores")]
+    pub cpu_affinity: Option<String>,
+    /// do not pin threads to cores (default: off)
+    #[argh(switch)]
+    pub no_cpu_affinity: bool,
+    /// kernel interface: auto, io_uring or epoll (default: auto)
+    #[argh(option, arg_name = "driver")]
+    pub driver: Option<String>,
+
+    /// where to save the result (default: tokload-TIME.json)
+    #[argh(option, arg_name = "file")]
+    pub output_file: Option<String>,
+    /// save nothing (default: off)
+    #[argh(switch)]
+    pub no_save: bool,
+    /// overwrite an existing file (default: off)
+    #[argh(switch)]
+    pub force: bool,
+    /// keep no record per request: no later SLO, no exact percentiles, no merge by records (default: off)
+    #[argh(switch)]
+    pub no_records: bool,
+    /// also save the records as JSON lines (default: off)
+    #[argh(switch)]
+    pub save_detailed: bool,
+    /// also save the time of every event (default: off)
+    #[argh(switch)]
+    pub save_chunks: bool,
+    /// name of the run, stored with it (default: none)
+    #[argh(option, arg_name = "text")]
+    pub label: Option<String>,
+    /// a fact to store with the run, key=value; repeatable (default: none)
+    #[argh(option, arg_name = "k=v")]
+    pub metadata: Vec<String>,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// no progress and no notes (default: off)
+    #[argh(switch, short = 'q')]
+    pub quiet: bool,
+    /// no live progress (default: progress on a terminal)
+    #[argh(switch)]
+    pub no_progress: bool,
+    /// exit code 4 if the measurement is not valid (default: off)
+    #[argh(switch)]
+    pub strict: bool,
+
+    /// plan file to start from; options win over it (default: none)
+    #[argh(option, arg_name = "file", short = 'f')]
+    pub config: Option<String>,
+    /// print the whole plan as a file and end (default: off)
+    #[argh(switch)]
+    pub print_config: bool,
+    /// print the plan and its first requests and end, sending nothing (default: off)
+    #[argh(switch)]
+    pub dry_run: bool,
+}
+
+/// Find a local server, or start the mock, and show within half a minute what it can do.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct QuickArgs {
+    /// base URL of the server (default: the first that answers on the usual local ports)
+    #[argh(option, arg_name = "url")]
+    pub base_url: Option<String>,
+    /// model asked for (default: the first of the server)
+    #[argh(option, arg_name = "name", short = 'm')]
+    pub model: Option<String>,
+    /// API key, or the name of the environment variable that holds it; never stored (default: OPENAI_API_KEY if set)
+    #[argh(option, arg_name = "key")]
+    pub api_key: Option<String>,
+    /// accept any TLS certificate (default: off)
+    #[argh(switch)]
+    pub insecure: bool,
+    /// PEM file with the root certificates to trust (default: the system's)
+    #[argh(option, arg_name = "file")]
+    pub cacert: Option<String>,
+    /// where to save the result (default: tokload-TIME.json)
+    #[argh(option, arg_name = "file")]
+    pub output_file: Option<String>,
+    /// save nothing (default: off)
+    #[argh(switch)]
+    pub no_save: bool,
+    /// overwrite an existing file (default: off)
+    #[argh(switch)]
+    pub force: bool,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// no progress and no notes (default: off)
+    #[argh(switch, short = 'q')]
+    pub quiet: bool,
+}
+
+/// Print the table of a saved run again, also under another SLO.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct ReportArgs {
+    /// the saved run, a tokload-TIME.json
+    #[argh(positional, arg_name = "run")]
+    pub run: String,
+    /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
+    #[argh(option, arg_name = "key:ms")]
+    pub goodput: Vec<String>,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+}
+
+/// Serve an OpenAI API whose answers have set times, to test load generators with.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct MockServerArgs {
+    /// address to listen on (default: 127.0.0.1)
+    #[argh(option, arg_name = "address")]
+    pub host: Option<String>,
+    /// port to listen on, 0 for a free one, which is printed (default: 8000)
+    #[argh(option, arg_name = "port")]
+    pub port: Option<String>,
+    /// time to the first token, in milliseconds (default: 200)
+    #[argh(option, arg_name = "ms")]
+    pub ttft: Option<String>,
+    /// time between events, in milliseconds (default: 20)
+    #[argh(option, arg_name = "ms")]
+    pub itl: Option<String>,
+    /// largest random addition to the time to the first token, in milliseconds (default: 0)
+    #[argh(option, arg_name = "ms")]
+    pub ttft_jitter: Option<String>,
+    /// largest random addition to the time between events, in milliseconds (default: 0)
+    #[argh(option, arg_name = "ms")]
+    pub itl_jitter: Option<String>,
+    /// tokens per event (default: 1)
+    #[argh(option, arg_name = "n")]
+    pub tokens_per_chunk: Option<String>,
+    /// tokens of an answer whose request does not say (default: 64)
+    #[argh(option, arg_name = "n")]
+    pub max_tokens: Option<String>,
+    /// send token counts even if not asked for (default: off)
+    #[argh(switch)]
+    pub usage: bool,
+    /// never send token counts (default: off)
+    #[argh(switch)]
+    pub no_usage: bool,
+    /// when the event with the role is sent: first, with the first token; early, at once; none (default: first)
+    #[argh(option, arg_name = "when")]
+    pub role: Option<String>,
+    /// how times are kept: fd, a kernel timer; busy, a spinning core (default: fd)
+    #[argh(option, arg_name = "kind")]
+    pub timer: Option<String>,
+    /// threads that serve (default: 1)
+    #[argh(option, arg_name = "n")]
+    pub workers: Option<String>,
+    /// name of the model (default: mock)
+    #[argh(option, arg_name = "name", short = 'm')]
+    pub model: Option<String>,
+    /// seed of the jitter, an integer (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub seed: Option<String>,
+}
+
+/// A command with what was typed for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// `mock-server`
+    MockServer(Box<MockServerArgs>),
+    /// `quick`
+    Quick(Box<QuickArgs>),
+    /// `report`
+    Report(ReportArgs),
+    /// `run`, under whatever name
+    Run(Box<RunArgs>),
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// To do something.
+    Command {
+        /// What.
+        command: Command,
+        /// Whose command line it is: its defaults apply.
+        tool: Tool,
+        /// Remarks on options that were understood differently from what they say; for standard error.
+        notes: Vec<String>,
+    },
+    /// To print this text on standard output and to end well: help or the version.
+    Text(String),
+}
+
+/// Reads the arguments after the program's name.
+///
+/// # Errors
+/// Unknown commands and options, missing and doubled values: exit code
+/// [`BadArguments`](super::exit::Exit::BadArguments).
+pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
+    let words = argv.into_iter().map(|word| {
+        word.into_string().map_err(|word| {
+            Error::new("tokload", format!("{word:?} is not UTF-8"), "write arguments in UTF-8")
+        })
+    });
+    let words: Vec<String> = words.collect::<Result<_, _>>()?;
+    match normalise::normalise(&words)? {
+        Normal::Text(text) => Ok(Asked::Text(text)),
+        Normal::Command { name, tool, args, notes } => {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let command = match name {
+                Name::MockServer => Command::MockServer(Box::new(by_argh(name, &args)?)),
+                Name::Quick => Command::Quick(Box::new(by_argh(name, &args)?)),
+                Name::Report => Command::Report(by_argh(name, &args)?),
+                Name::Run => Command::Run(Box::new(by_argh(name, &args)?)),
+            };
+            Ok(Asked::Command { command, tool, notes })
+        }
+    }
+}
+
+fn by_argh<T: FromArgs>(name: Name, args: &[&str]) -> Result<T, Error> {
+    T::from_args(&["tokload", name.as_str()], args).map_err(|exit| {
+        // Options were checked before; what is left is a missing or an extra word.
+        let wrong = exit.output.split_whitespace().collect::<Vec<_>>().join(" ");
+        let subject = format!("tokload {}", name.as_str());
+        let remedy = format!("see `tokload {} --help`", name.as_str());
+        Error::new(subject, lower_first(&wrong), remedy)
+    })
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// The commands that exist, in the order in which help shows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// `quick`
+    Quick,
+    /// `run`
+    Run,
+    /// `report`
+    Report,
+    /// `mock-server`
+    MockServer,
+}
+
+impl Name {
+    /// All of them.
+    pub const ALL: [Name; 4] = [Name::Quick, Name::Run, Name::Report, Name::MockServer];
+
+    /// As typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Name::MockServer => "mock-server",
+            Name::Quick => "quick",
+            Name::Report => "report",
+            Name::Run => "run",
+        }
+    }
+
+    /// Its options and words, with their help.
+    #[must_use]
+    pub fn info(self) -> argh::CommandInfoWithArgs {
+        match self {
+            Name::MockServer => MockServerArgs::get_args_info(),
+            Name::Quick => QuickArgs::get_args_info(),
+            Name::Report => ReportArgs::get_args_info(),
+            Name::Run => RunArgs::get_args_info(),
+        }
+    }
+
+    /// Its help.
+    #[must_use]
+    pub fn help(self) -> String {
+        help::of_command(self)
+    }
+}

@@ -1,0 +1,128 @@
+//! Help: the same facts that the arguments are read by, laid out for reading.
+//!
+//! argh's own help is not used: it has no groups, and its usage line would name sixty options.
+
+use argh::{FlagInfo, FlagInfoKind};
+
+use super::args::Name;
+
+/// `tokload --help`.
+pub(super) fn of_program() -> String {
+    let mut out =
+        format!("tokload {}: a load generator for LLM inference servers\n", env!("CARGO_PKG_VERSION"));
+    out.push_str("\nUsage: tokload COMMAND [options]\n\nCommands:\n");
+    for name in Name::ALL {
+        entry(&mut out, name.as_str(), name.info().description);
+    }
+    out.push_str("\n`tokload COMMAND --help` shows the options of a command with their defaults.\n");
+    out.push_str(
+        "`tokload bench serve ...` and `tokload profile ...` take the command lines of vLLM and aiperf.\n",
+    );
+    out.push_str(
+        "Exit codes: 0 done, 1 a gate failed, 2 bad arguments, plan or file, 3 target unreachable,\n",
+    );
+    out.push_str("4 measurement not valid (--strict), 5 our own fault, 130 interrupted.\n");
+    out
+}
+
+/// `tokload COMMAND --help`.
+pub(super) fn of_command(name: Name) -> String {
+    let info = name.info();
+    let mut out = format!("{}\n\nUsage: tokload {}", info.description, name.as_str());
+    for word in info.positionals {
+        out.push_str(&format!(" {}", word.name.to_uppercase()));
+    }
+    out.push_str(" [options]\n");
+    if !info.positionals.is_empty() {
+        out.push('\n');
+    }
+    for word in info.positionals {
+        entry(&mut out, &word.name.to_uppercase(), word.description);
+    }
+    let headings: &[(&str, &str)] = if name == Name::Run { &RUN_HEADINGS } else { &[] };
+    let mut first = true;
+    for flag in info.flags.iter().filter(|flag| !flag.hidden && flag.long != "--help") {
+        match headings.iter().find(|(option, _)| *option == flag.long) {
+            Some((_, heading)) => out.push_str(&format!("\n{heading}:\n")),
+            None if first => out.push_str("\nOptions:\n"),
+            None => {}
+        }
+        first = false;
+        entry(&mut out, &usage(flag), flag.description);
+    }
+    out.push('\n');
+    entry(&mut out, "-h, --help", "print this and end");
+    out
+}
+
+/// `-c, --max-concurrency <n,...>`.
+fn usage(flag: &FlagInfo<'_>) -> String {
+    let short = flag.short.map_or_else(String::new, |short| format!("-{short}, "));
+    match flag.kind {
+        FlagInfoKind::Switch => format!("{short}{}", flag.long),
+        FlagInfoKind::Option { arg_name } => format!("{short}{} <{arg_name}>", flag.long),
+    }
+}
+
+/// A term with its description, wrapped beside it.
+fn entry(out: &mut String, term: &str, description: &str) {
+    out.push_str(&format!("  {term}"));
+    let mut column = 2 + term.len();
+    // A term that reaches into the description's column leaves it the following lines.
+    if column + 2 > INDENT {
+        out.push('\n');
+        column = 0;
+    }
+    out.push_str(&" ".repeat(INDENT - column));
+    column = INDENT;
+    for word in description.split_whitespace() {
+        if column > INDENT && column + 1 + word.len() > WIDTH {
+            out.push('\n');
+            out.push_str(&" ".repeat(INDENT));
+            column = INDENT;
+        } else if column > INDENT {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out.push('\n');
+}
+
+/// The options of `run` that begin a group, with its heading.
+const RUN_HEADINGS: [(&str, &str); 7] = [
+    ("--base-url", "Whom to ask"),
+    ("--max-concurrency", "How requests arrive"),
+    ("--dataset-name", "What to ask"),
+    ("--goodput", "Limits"),
+    ("--workers", "The client"),
+    ("--output-file", "The result"),
+    ("--config", "The plan"),
+];
+
+const INDENT: usize = 30;
+const WIDTH: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_option_and_stays_within_its_width() {
+        for name in Name::ALL {
+            let help = of_command(name);
+            assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
+            for flag in name.info().flags.iter().filter(|flag| !flag.hidden) {
+                assert!(help.contains(flag.long), "{}", flag.long);
+            }
+        }
+        assert!(of_program().lines().all(|line| line.len() <= WIDTH));
+    }
+
+    #[test]
+    fn every_heading_stands_before_an_option() {
+        let help = of_command(Name::Run);
+        assert!(RUN_HEADINGS.iter().all(|(_, heading)| help.contains(&format!("\n{heading}:\n"))), "{help}");
+    }
+}

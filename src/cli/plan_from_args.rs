@@ -1,0 +1,298 @@
+//! From what was typed to what it means: the plan, the secrets beside it, and what to do with the result.
+//!
+//! Owns the rules by which options make levels. It opens no file, reads no clock and no environment: whatever it needs
+//! of the world is handed in as [`Surroundings`].
+
+use super::aliases::Tool;
+use super::args::RunArgs;
+use super::value::{self, Format};
+use crate::api::Dialect;
+use crate::plan::{Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
+
+mod levels;
+mod target;
+
+/// What the meaning of arguments depends on besides themselves.
+pub struct Surroundings<'a> {
+    /// Whose command line it is.
+    pub tool: Tool,
+    /// The seed if none is given.
+    pub fresh_seed: u64,
+    /// Name and text of the file named by `--config`.
+    pub config: Option<(&'a str, &'a str)>,
+    /// The environment.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+/// A run as it was ordered. Its plan is complete and valid, except that models may be missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// The whole truth of the run.
+    pub plan: Plan,
+    /// What is sent and never stored.
+    pub secrets: Secrets,
+    /// What becomes of the result.
+    pub output: Output,
+    /// How long to wait for a server that is not ready, s.
+    pub ready_check_s: f64,
+    /// Share of failed requests above which the run has failed; `None`: only if all failed.
+    pub failed_share_max: Option<f64>,
+    /// Print the plan and end.
+    pub print_config: bool,
+    /// Print the plan and its first requests and end.
+    pub dry_run: bool,
+    /// Remarks for the user, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Where it is saved; `None`: under a name made of the time.
+    pub file: Option<String>,
+    /// Save nothing.
+    pub no_save: bool,
+    /// Overwrite a file.
+    pub force: bool,
+    /// Save the records as JSON lines too.
+    pub detailed: bool,
+    /// Name of the run.
+    pub label: Option<String>,
+    /// Facts to store with it.
+    pub metadata: Vec<(String, String)>,
+    /// Format of standard output.
+    pub format: Format,
+    /// Neither progress nor notes.
+    pub quiet: bool,
+    /// No live progress.
+    pub no_progress: bool,
+    /// An invalid measurement is a failure.
+    pub strict: bool,
+}
+
+/// The run that `args` order.
+///
+/// A plan is built in layers: the defaults (of the tool whose command line it is), the file of `--config`, the options.
+/// Options that shape the load (`--request-rate`, `--max-concurrency`, `--arrival-pattern`, `--burstiness`) replace the
+/// levels of the file; those that end or lengthen it apply to every level.
+///
+/// # Errors
+/// Values that cannot be read, combinations that make no sense, and whatever [`Plan::validate`] refuses.
+pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> {
+    let mut notes = Vec::new();
+    let mut secrets = Secrets::default();
+    let mut plan = base(around)?;
+    if let Some(text) = &args.seed {
+        plan.seed = value::integer("--seed", text)?;
+    }
+    target::set(args, &mut plan.target, &mut secrets)?;
+    target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
+    workload(args, around.tool, &mut plan.workload, &mut notes)?;
+    levels::set(args, around.tool, &mut plan)?;
+    limits(args, &mut plan.limits)?;
+    if !args.goodput.is_empty() {
+        plan.slo = value::goodput("--goodput", &args.goodput)?;
+    }
+    client(args, &mut plan)?;
+    let output = output(args, &mut plan)?;
+    plan.complete();
+    plan.validate()?;
+
+    let ready = args.ready_check_timeout_sec.as_deref();
+    let ready_check_s = ready.map_or(Ok(0.0), |text| value::seconds("--ready-check-timeout-sec", text))?;
+    let failed_share_max = args
+        .failed_request_threshold
+        .as_deref()
+        .map(|text| share("--failed-request-threshold", text))
+        .transpose()?;
+    let (print_config, dry_run) = (args.print_config, args.dry_run);
+    Ok(Order { plan, secrets, output, ready_check_s, failed_share_max, print_config, dry_run, notes })
+}
+
+/// The plan before any option: that of the file, or the tool's defaults.
+fn base(around: &Surroundings<'_>) -> Result<Plan, Error> {
+    let seed = around.fresh_seed & FRESH_SEED_MASK;
+    if let Some((name, text)) = around.config {
+        return Plan::from_toml(text, seed).map_err(|error| error.in_file(name));
+    }
+    let mut plan = Plan::new(seed);
+    let local = |url: &str| vec![Endpoint { url: url.to_owned() }];
+    match around.tool {
+        Tool::Tokload => {}
+        Tool::Vllm => {
+            plan.seed = 0;
+            plan.target.endpoints = local("http://127.0.0.1:8000");
+            plan.target.dialect = Dialect::Openai;
+            plan.workload = Workload { input_words: 1024, output_tokens: 128, ..plan.workload };
+        }
+        Tool::Aiperf => {
+            plan.target.endpoints = local("http://localhost:8000");
+            plan.target.stream = false;
+            plan.workload.input_words = 550;
+        }
+    }
+    if around.tool != Tool::Tokload {
+        plan.workload.options.ignore_eos = false;
+        plan.slo = Slo::default();
+        plan.limits = Limits { total_s: 21_600.0, ..plan.limits };
+    }
+    Ok(plan)
+}
+
+fn workload(
+    args: &RunArgs,
+    tool: Tool,
+    workload: &mut Workload,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    if let Some(name) = args.dataset_name.as_deref().filter(|name| !["random", "synthetic"].contains(name)) {
+        let remedy = "use --dataset-name random with --random-input-len and --random-output-len";
+        return Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy));
+    }
+    set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::integer)?;
+    set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::integer)?;
+    set(&mut workload.choices, "--n", &args.n, value::integer)?;
+    if tool == Tool::Aiperf && args.random_output_len.is_none() {
+        notes.push(format!(
+            "aiperf sends no limit on the length of answers by default; {} tokens are asked for here (see --osl)",
+            workload.output_tokens
+        ));
+    }
+    if args.ignore_eos && args.no_ignore_eos {
+        return Err(Error::new("--ignore-eos", "contradicts --no-ignore-eos", "give one of them"));
+    }
+    if args.ignore_eos || args.no_ignore_eos {
+        workload.options.ignore_eos = args.ignore_eos;
+    }
+    workload.options.continuous_usage |= args.continuous_usage_stats;
+    sampling(args, &mut workload.sampling)?;
+    for text in &args.extra_body {
+        workload.extra_body.append(&mut value::json_object("--extra-body", text)?);
+    }
+    Ok(())
+}
+
+fn sampling(args: &RunArgs, sampling: &mut Sampling) -> Result<(), Error> {
+    for (place, option, text) in [
+        (&mut sampling.temperature, "--temperature", &args.temperature),
+        (&mut sampling.top_p, "--top-p", &args.top_p),
+        (&mut sampling.min_p, "--min-p", &args.min_p),
+        (&mut sampling.frequency_penalty, "--frequency-penalty", &args.frequency_penalty),
+        (&mut sampling.presence_penalty, "--presence-penalty", &args.presence_penalty),
+        (&mut sampling.repetition_penalty, "--repetition-penalty", &args.repetition_penalty),
+    ] {
+        if let Some(text) = text {
+            *place = Some(value::number(option, text)?);
+        }
+    }
+    if let Some(text) = &args.top_k {
+        let top_k = text.trim().parse().map_err(|_| {
+            Error::new(
+                "--top-k",
+                format!("'{text}' is not a whole number"),
+                "give a number of tokens, -1 for all",
+            )
+        })?;
+        sampling.top_k = Some(top_k);
+    }
+    Ok(())
+}
+
+fn limits(args: &RunArgs, limits: &mut Limits) -> Result<(), Error> {
+    set(&mut limits.connect_s, "--connect-timeout", &args.connect_timeout, value::seconds)?;
+    set(&mut limits.first_s, "--first-token-timeout", &args.first_token_timeout, value::seconds)?;
+    set(&mut limits.gap_s, "--no-progress-timeout", &args.no_progress_timeout, value::seconds)?;
+    set(&mut limits.total_s, "--request-timeout-seconds", &args.request_timeout_seconds, value::seconds)
+}
+
+fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
+    let client = &mut plan.client;
+    if let Some(text) = &args.workers {
+        client.workers = Some(value::integer("--workers", text)?);
+    }
+    if args.no_cpu_affinity && args.cpu_affinity.is_some() {
+        return Err(Error::new("--no-cpu-affinity", "contradicts --cpu-affinity", "give one of them"));
+    }
+    if args.no_cpu_affinity {
+        client.affinity = Some(Vec::new());
+    } else if let Some(text) = &args.cpu_affinity {
+        client.affinity = Some(value::cores("--cpu-affinity", text)?);
+    }
+    set(&mut client.driver, "--driver", &args.driver, value::driver)?;
+    set(&mut client.start_spread_us, "--start-spread", &args.start_spread, value::number)
+}
+
+fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
+    if args.no_save {
+        for (option, given) in [
+            ("--output-file", args.output_file.is_some()),
+            ("--save-detailed", args.save_detailed),
+            ("--save-chunks", args.save_chunks),
+        ] {
+            if given {
+                return Err(Error::new(option, "contradicts --no-save", "give one of them"));
+            }
+        }
+    }
+    if args.no_records && args.save_detailed {
+        return Err(Error::new(
+            "--save-detailed",
+            "needs the records that --no-records gives up",
+            "give one of them",
+        ));
+    }
+    plan.keep.records &= !args.no_records;
+    plan.keep.chunks |= args.save_chunks;
+    Ok(Output {
+        file: args.output_file.clone(),
+        no_save: args.no_save,
+        force: args.force,
+        detailed: args.save_detailed,
+        label: args.label.clone(),
+        metadata: args
+            .metadata
+            .iter()
+            .map(|text| value::fact("--metadata", text))
+            .collect::<Result<_, _>>()?,
+        format: args
+            .format
+            .as_deref()
+            .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
+        quiet: args.quiet,
+        no_progress: args.no_progress,
+        strict: args.strict,
+    })
+}
+
+fn share(option: &str, text: &str) -> Result<f64, Error> {
+    match value::number(option, text) {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(Error::new(
+            option,
+            format!("'{text}' is not a share"),
+            "give a number from 0 to 1, as in 0.05",
+        )),
+    }
+}
+
+/// Sets `place` to the value of an option that was given.
+fn set<T>(
+    place: &mut T,
+    option: &str,
+    text: &Option<String>,
+    read: impl Fn(&str, &str) -> Result<T, Error>,
+) -> Result<(), Error> {
+    if let Some(text) = text {
+        *place = read(option, text)?;
+    }
+    Ok(())
+}
+
+/// Fresh seeds have 53 bits: readers of JSON that know only floats then keep them whole.
+const FRESH_SEED_MASK: u64 = (1 << 53) - 1;

@@ -1,0 +1,193 @@
+//! How rates, concurrencies and lengths make levels.
+
+use super::{RunArgs, Tool, set as set_value, value};
+use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
+
+/// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
+///
+/// - `--request-rate inf`, the default, with a concurrency of N: a closed loop of N users.
+/// - `inf` without a concurrency: a burst. (aiperf's default instead is one user.)
+/// - a finite rate: an open loop, with the concurrency, if there is one, as its cap.
+/// - one of the two may be a list: one level of each.
+pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Error> {
+    if let Some(loads) = loads(args, tool, plan.levels.is_empty())? {
+        let like =
+            plan.levels.first().cloned().unwrap_or(Level { warmups: warmups(tool), ..Level::default() });
+        plan.levels = loads.into_iter().map(|load| Level { load, ..like.clone() }).collect();
+    }
+    for level in &mut plan.levels {
+        set_value(&mut level.load.think_s, "--think-time", &args.think_time, value::seconds)?;
+        set_value(&mut level.warmups, "--num-warmups", &args.num_warmups, value::integer)?;
+        set_value(
+            &mut level.stop.grace_s,
+            "--benchmark-grace-period",
+            &args.benchmark_grace_period,
+            value::seconds,
+        )?;
+        set_end(args, &mut level.stop)?;
+        if level.stop.units.is_none() && level.stop.duration_s.is_none() {
+            level.stop.units = units(tool, &level.load);
+        }
+    }
+    Ok(())
+}
+
+/// An end is one thing: an option that gives a number of requests or a duration replaces both of the file.
+fn set_end(args: &RunArgs, stop: &mut Stop) -> Result<(), Error> {
+    if args.num_prompts.is_some() || args.duration.is_some() {
+        let units = args.num_prompts.as_deref().map(|text| value::integer("--num-prompts", text));
+        let duration_s = args.duration.as_deref().map(|text| value::seconds("--duration", text));
+        (stop.units, stop.duration_s) = (units.transpose()?, duration_s.transpose()?);
+    }
+    Ok(())
+}
+
+/// The loads that the options ask for; `None` where they do not shape the load and the file does.
+fn loads(args: &RunArgs, tool: Tool, file_has_none: bool) -> Result<Option<Vec<Load>>, Error> {
+    let shaped = args.request_rate.is_some()
+        || args.max_concurrency.is_some()
+        || args.arrival_pattern.is_some()
+        || args.burstiness.is_some();
+    if !shaped && !file_has_none {
+        return Ok(None);
+    }
+    let rates = args
+        .request_rate
+        .as_deref()
+        .map_or(Ok(vec![None]), |text| value::list("--request-rate", text, rate))?;
+    let caps = match args.max_concurrency.as_deref() {
+        Some(text) => {
+            let read = |option: &str, item: &str| value::integer(option, item).map(Some);
+            value::list("--max-concurrency", text, read)?
+        }
+        None if tool == Tool::Aiperf && rates == [None] => vec![Some(1)],
+        None => vec![None],
+    };
+    if rates.len() > 1 && caps.len() > 1 {
+        let remedy = "give one list: rates with one --max-concurrency as their cap, \
+                      or concurrencies with one --request-rate";
+        return Err(Error::new("--request-rate", "and --max-concurrency are both lists", remedy));
+    }
+    let shape = Shape::new(args)?;
+    let pairs = rates.iter().flat_map(|&rate| caps.iter().map(move |&cap| (rate, cap)));
+    pairs.map(|(rate, cap)| shape.load(rate, cap)).collect::<Result<_, _>>().map(Some)
+}
+
+/// A rate, `None` for `inf`.
+fn rate(option: &str, text: &str) -> Result<Option<f64>, Error> {
+    if text.trim().eq_ignore_ascii_case("inf") {
+        return Ok(None);
+    }
+    let remedy = "give requests per second, as in 2.5, a comma list of these, or inf";
+    match value::number(option, text) {
+        Ok(rate) if rate > 0.0 => Ok(Some(rate)),
+        _ => Err(Error::new(option, format!("'{text}' is not a rate"), remedy)),
+    }
+}
+
+/// How sends are spread: `--arrival-pattern` and `--burstiness`.
+#[derive(Clone, Copy)]
+struct Shape {
+    pattern: Option<Pattern>,
+    burstiness: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Pattern {
+    Burst,
+    Constant,
+    Gamma,
+    Poisson,
+}
+
+impl Shape {
+    fn new(args: &RunArgs) -> Result<Shape, Error> {
+        let pattern = args.arrival_pattern.as_deref().map(pattern).transpose()?;
+        let burstiness =
+            args.burstiness.as_deref().map(|text| value::number("--burstiness", text)).transpose()?;
+        Ok(Shape { pattern, burstiness })
+    }
+
+    fn load(self, rate: Option<f64>, cap: Option<u32>) -> Result<Load, Error> {
+        match rate {
+            Some(rate) => {
+                let arrivals = self.arrivals(rate)?;
+                Ok(Load { arrivals, cap, users: None, think_s: 0.0 })
+            }
+            None => {
+                self.without_rate(cap)?;
+                Ok(cap.map_or_else(|| Level::default().load, Load::closed))
+            }
+        }
+    }
+
+    fn arrivals(self, rate: f64) -> Result<Arrivals, Error> {
+        let plain = self.burstiness.is_none_or(|k| k == 1.0);
+        match self.pattern {
+            Some(Pattern::Burst) => {
+                let remedy = "leave out the rate for a burst, or the pattern for a rate";
+                Err(Error::new("--arrival-pattern", "a burst has no rate", remedy))
+            }
+            Some(Pattern::Constant) if plain => Ok(Arrivals::Constant { rate }),
+            Some(Pattern::Constant | Pattern::Poisson) if !plain => {
+                let remedy = "use --arrival-pattern gamma, or leave it out";
+                Err(Error::new("--burstiness", "is the shape of gamma gaps", remedy))
+            }
+            _ => Ok(match self.burstiness {
+                Some(burstiness) if !plain => Arrivals::Gamma { rate, burstiness },
+                _ => Arrivals::Poisson { rate },
+            }),
+        }
+    }
+
+    /// Without a finite rate there are no gaps to shape. A burstiness of 1 says nothing and is common in scripts.
+    fn without_rate(self, cap: Option<u32>) -> Result<(), Error> {
+        let remedy = "give a finite --request-rate, or leave it out";
+        match self.pattern {
+            Some(Pattern::Burst) if cap.is_some() => {
+                let remedy = "leave out the pattern for a closed loop of that many users, or the concurrency for a burst";
+                return Err(Error::new("--arrival-pattern", "a burst has no limit in flight", remedy));
+            }
+            None | Some(Pattern::Burst) => {}
+            Some(_) => return Err(Error::new("--arrival-pattern", "shapes the gaps of a rate", remedy)),
+        }
+        match self.burstiness {
+            Some(k) if k != 1.0 => Err(Error::new("--burstiness", "shapes the gaps of a rate", remedy)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn pattern(text: &str) -> Result<Pattern, Error> {
+    match text {
+        "burst" => Ok(Pattern::Burst),
+        "constant" => Ok(Pattern::Constant),
+        "gamma" => Ok(Pattern::Gamma),
+        "poisson" => Ok(Pattern::Poisson),
+        "trace" => {
+            let remedy = "give poisson, constant, gamma or burst";
+            Err(Error::new("--arrival-pattern", "traces are not supported yet", remedy))
+        }
+        _ => {
+            let remedy = "give poisson, constant, gamma or burst";
+            Err(Error::new("--arrival-pattern", format!("'{text}' is not a pattern"), remedy))
+        }
+    }
+}
+
+/// Warm-up requests where no option says: the other tools send none.
+fn warmups(tool: Tool) -> u32 {
+    match tool {
+        Tool::Tokload => Level::default().warmups,
+        Tool::Aiperf | Tool::Vllm => 0,
+    }
+}
+
+/// The number of requests of a level that says nothing, in the other tools: vLLM sends 1000, aiperf max(10, 2 N).
+fn units(tool: Tool, load: &Load) -> Option<u64> {
+    match tool {
+        Tool::Aiperf => Some((2 * u64::from(load.users.or(load.cap).unwrap_or(1))).max(10)),
+        Tool::Tokload => None,
+        Tool::Vllm => Some(1000),
+    }
+}

@@ -1,0 +1,208 @@
+//! Whom to ask: endpoints, API, models, headers and the key.
+//!
+//! Owns the parting of what is stored from what is secret.
+
+use super::{RunArgs, value};
+use crate::api::Dialect;
+use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, default_path};
+
+/// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.
+pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) -> Result<(), Error> {
+    let named = endpoints(args, target, secrets)?;
+    api(args, named, target)?;
+    if let Some(name) = &args.served_model_name {
+        target.models = vec![name.clone()];
+    } else if !args.model.is_empty() {
+        target.models.clone_from(&args.model);
+    }
+    if args.streaming && args.no_streaming {
+        return Err(Error::new("--no-streaming", "contradicts --streaming", "give one of them"));
+    }
+    target.stream = args.streaming || (!args.no_streaming && target.stream);
+    target.tls.insecure |= args.insecure;
+    if args.cacert.is_some() {
+        target.tls.cacert.clone_from(&args.cacert);
+    }
+    headers(args, &mut target.headers, secrets)
+}
+
+/// Sets the endpoints; returns the API and path that their URLs name.
+fn endpoints(
+    args: &RunArgs,
+    target: &mut Target,
+    secrets: &mut Secrets,
+) -> Result<Option<(Dialect, String)>, Error> {
+    let urls = base_urls(args)?;
+    let addresses = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = addresses.first() else {
+        return Ok(None);
+    };
+    // One password for some servers would be shown to all.
+    if addresses.iter().any(|address| address.userinfo != first.userinfo) {
+        let remedy = "give one --header 'Authorization: ...' for all, or run them apart";
+        return Err(Error::new("--base-url", "the URLs hold different passwords", remedy));
+    }
+    if addresses.iter().any(|address| address.request != first.request) {
+        let remedy = "give base URLs, and the path by --endpoint";
+        return Err(Error::new("--base-url", "the URLs have different paths", remedy));
+    }
+    if let Some(userinfo) = &first.userinfo {
+        secrets.set_basic(userinfo);
+    }
+    target.endpoints = addresses.iter().map(Address::endpoint).collect();
+    Ok(first.request.clone())
+}
+
+/// Sets dialect and path from what the URLs `named`, `--backend` and `--endpoint`.
+fn api(args: &RunArgs, named: Option<(Dialect, String)>, target: &mut Target) -> Result<(), Error> {
+    let asked = args.backend.as_deref().map(|text| value::backend("--backend", text)).transpose()?;
+    if let Some((dialect, path)) = named {
+        if asked.is_some_and(|asked| asked != dialect) {
+            let remedy = "leave out one of the two, or give the path by --endpoint";
+            return Err(Error::new("--backend", format!("the URL's path {path} is of another API"), remedy));
+        }
+        target.dialect = dialect;
+        target.path = Some(path).filter(|path| path != default_path(dialect));
+    }
+    if let Some(dialect) = asked.filter(|dialect| *dialect != target.dialect) {
+        target.dialect = dialect;
+        // The file's path was that of the file's API.
+        target.path = None;
+    }
+    match &args.endpoint {
+        Some(path) => endpoint_path(path, asked.is_some(), target),
+        None => Ok(()),
+    }
+}
+
+/// The path of `--endpoint`. Where it ends like that of an API and none was named, it names that API, as vLLM's users
+/// write `--endpoint /v1/chat/completions`.
+fn endpoint_path(path: &str, api_named: bool, target: &mut Target) -> Result<(), Error> {
+    let bare = path.split('?').next().unwrap_or(path);
+    let of_path = Endpoint::parse(&format!("http://h{bare}")).ok().and_then(|address| address.request);
+    if let Some((dialect, _)) = of_path {
+        if api_named && dialect != target.dialect {
+            let wrong = format!("the path {path} is of another API than --backend");
+            let remedy = format!("give --backend {}", backend_name(dialect));
+            return Err(Error::new("--endpoint", wrong, remedy));
+        }
+        target.dialect = dialect;
+    }
+    target.path = Some(path.to_owned()).filter(|path| path != default_path(target.dialect));
+    Ok(())
+}
+
+fn backend_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Openai => "openai",
+        Dialect::OpenaiChat => "openai-chat",
+    }
+}
+
+/// The URLs of `--base-url`, or that of vLLM's `--host` and `--port`.
+fn base_urls(args: &RunArgs) -> Result<Vec<String>, Error> {
+    if args.host.is_none() && args.port.is_none() {
+        return Ok(args.base_url.clone());
+    }
+    if !args.base_url.is_empty() {
+        return Err(Error::new("--host", "stands beside --base-url", "give one of them"));
+    }
+    let host = args.host.as_deref().unwrap_or("127.0.0.1");
+    if host.contains("://") || host.contains('/') {
+        return Err(Error::new("--host", "is a URL", "give it by --base-url"));
+    }
+    let port = args.port.as_deref().map_or(Ok(8000), |text| value::integer::<u16>("--port", text))?;
+    let host =
+        if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    Ok(vec![format!("http://{host}:{port}")])
+}
+
+/// Headers of the options win over those of the file that have the same name; secret ones go apart.
+fn headers(args: &RunArgs, headers: &mut Vec<Header>, secrets: &mut Secrets) -> Result<(), Error> {
+    let from_file = headers.len();
+    for text in &args.header {
+        for (name, value) in header_pairs(text)? {
+            let twice = |name: &str| {
+                Error::new(
+                    "--header",
+                    format!("{name} is set twice"),
+                    "give it once, by one option or in the URL",
+                )
+            };
+            if Secrets::covers(&name) {
+                if secrets.contains(&name) {
+                    return Err(twice(&name));
+                }
+                plausible_secret("--header", &name, &value)?;
+                secrets.insert(name, Secret::new(value));
+                continue;
+            }
+            if headers.iter().skip(from_file).any(|header| header.name.eq_ignore_ascii_case(&name)) {
+                return Err(twice(&name));
+            }
+            match headers.iter_mut().take(from_file).find(|header| header.name.eq_ignore_ascii_case(&name)) {
+                Some(header) => header.value = value,
+                None => headers.push(Header { name, value }),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One header, or aiperf's JSON object of several.
+fn header_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
+    if !text.trim_start().starts_with('{') {
+        return value::header("--header", text).map(|pair| vec![pair]);
+    }
+    let bad = || Error::new("--header", "is not a JSON object of texts", "give 'Name: value' in quotes");
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).map_err(|_| bad())?;
+    object.into_iter().map(|(name, value)| Ok((name, value.as_str().ok_or_else(bad)?.to_owned()))).collect()
+}
+
+/// Sends the key of `--api-key`, or that of the environment unless something else authorises already.
+pub(super) fn api_key(
+    given: Option<&str>,
+    env: &dyn Fn(&str) -> Option<String>,
+    secrets: &mut Secrets,
+) -> Result<(), Error> {
+    let Some(given) = given else {
+        if !secrets.contains("Authorization")
+            && let Some(key) = env(KEY_VARIABLE).filter(|key| !key.trim().is_empty())
+        {
+            plausible_secret("--api-key", KEY_VARIABLE, key.trim())?;
+            secrets.set_bearer(key.trim());
+        }
+        return Ok(());
+    };
+    if secrets.contains("Authorization") {
+        let remedy = "give the key once: by --api-key, by --header or in the URL";
+        return Err(Error::new("--api-key", "Authorization is set twice", remedy));
+    }
+    let key = match env(given) {
+        Some(key) => key,
+        None if given.ends_with("_KEY") || given.ends_with("_TOKEN") => {
+            let wrong = format!("the environment has no variable {given}");
+            return Err(Error::new("--api-key", wrong, "set it, or give the key itself"));
+        }
+        None => given.to_owned(),
+    };
+    let key = key.trim();
+    if key.is_empty() {
+        return Err(Error::new("--api-key", "is empty", "leave it out where the server needs none"));
+    }
+    plausible_secret("--api-key", "the key", key)?;
+    secrets.set_bearer(key);
+    Ok(())
+}
+
+/// Refuses what cannot stand in a header, without repeating it.
+fn plausible_secret(option: &str, name: &str, value: &str) -> Result<(), Error> {
+    let legal = |b: u8| b == b'\t' || (b >= b' ' && b != 0x7f);
+    match value.bytes().all(legal) {
+        true => Ok(()),
+        false => Err(Error::new(option, format!("{name} has a control character"), "give it in one line")),
+    }
+}
+
+/// Where the key is looked for when none is given.
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";

@@ -1,0 +1,304 @@
+//! The values of options: text in, numbers with a unit or enums out, or an error that names the option.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value as Json};
+
+use crate::api::Dialect;
+use crate::plan::{Driver, Error, Slo, nearest};
+
+/// What a command writes on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// A table for reading.
+    #[default]
+    Table,
+}
+
+/// A whole number, 0 or more.
+///
+/// # Errors
+/// Whatever else, and what does not fit `T`.
+pub fn integer<T: FromStr>(option: &str, text: &str) -> Result<T, Error> {
+    let digits = text.trim();
+    // `parse` would take a sign.
+    match digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => digits.parse().map_err(|_| not(option, text, "a number in range", "64")),
+        false => Err(not(option, text, "a whole number", "64")),
+    }
+}
+
+/// A finite number, with or without sign.
+///
+/// # Errors
+/// Whatever else, `inf` and `nan` included.
+pub fn number(option: &str, text: &str) -> Result<f64, Error> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err(not(option, text, "a number", "0.7")),
+    }
+}
+
+/// Seconds: a number, or one with `ms`, `s`, `m` or `h` after it.
+///
+/// # Errors
+/// Whatever else, and what is negative.
+pub fn seconds(option: &str, text: &str) -> Result<f64, Error> {
+    let plain = text.trim();
+    let (digits, factor) = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)]
+        .into_iter()
+        .find_map(|(unit, factor)| plain.strip_suffix(unit).map(|digits| (digits, factor)))
+        .unwrap_or((plain, 1.0));
+    match digits.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number * factor),
+        _ => Err(Error::new(
+            option,
+            format!("'{text}' is not a time"),
+            "give seconds, or as 500ms, 90s, 5m, 1h",
+        )),
+    }
+}
+
+/// A comma list, each item read by `read`.
+///
+/// # Errors
+/// Those of `read`, and empty items.
+pub fn list<T>(
+    option: &str,
+    text: &str,
+    read: impl Fn(&str, &str) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    text.split(',').map(|item| read(option, item)).collect()
+}
+
+/// Core numbers, as in `0,2,4-7`.
+///
+/// # Errors
+/// Whatever else, and ranges that run backwards or are longer than any machine.
+pub fn cores(option: &str, text: &str) -> Result<Vec<u32>, Error> {
+    let mut cores = Vec::new();
+    for item in text.split(',') {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let range = integer::<u32>(option, first)?..=integer::<u32>(option, last)?;
+        if range.is_empty() || range.end() - range.start() >= CORES_MAX {
+            return Err(Error::new(option, format!("'{item}' is no range of cores"), "write as in 0,2,4-7"));
+        }
+        cores.extend(range);
+    }
+    Ok(cores)
+}
+
+/// A JSON object.
+///
+/// # Errors
+/// Whatever else.
+pub fn json_object(option: &str, text: &str) -> Result<Map<String, Json>, Error> {
+    serde_json::from_str(text).map_err(|error| {
+        let remedy = r#"give an object in single quotes, as in '{"top_k": 20}'"#;
+        Error::new(option, format!("not a JSON object: {error}"), remedy)
+    })
+}
+
+/// The name and value of a header, `Name: value` or `Name=value`, whichever sign comes first.
+///
+/// # Errors
+/// Text without either. The error does not repeat it: it may be a secret.
+pub fn header(option: &str, text: &str) -> Result<(String, String), Error> {
+    let place = text.find([':', '=']).filter(|&place| place > 0);
+    let place = place.ok_or_else(|| Error::new(option, "is not a header", "give 'Name: value' in quotes"))?;
+    Ok((text[..place].trim().to_owned(), text[place + 1..].trim().to_owned()))
+}
+
+/// A fact `key=value`.
+///
+/// # Errors
+/// Text without `=` or without a key.
+pub fn fact(option: &str, text: &str) -> Result<(String, String), Error> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(not(option, text, "key=value", "gpu=h200")),
+    }
+}
+
+/// The API to speak, under the names that any tool gives it.
+///
+/// # Errors
+/// APIs that are not spoken yet, and unknown names.
+pub fn backend(option: &str, text: &str) -> Result<Dialect, Error> {
+    match text {
+        "chat" | "openai-chat" | "sglang-oai-chat" | "vllm-chat" => Ok(Dialect::OpenaiChat),
+        "completions" | "openai" | "sglang-oai" | "vllm" => Ok(Dialect::Openai),
+        _ => {
+            let known = KNOWN_BACKENDS.contains(&text);
+            let wrong = if known { "is not supported yet" } else { "is not an API" };
+            Err(Error::new(
+                option,
+                format!("'{text}' {wrong}"),
+                "give openai-chat or openai (text completions)",
+            ))
+        }
+    }
+}
+
+/// The kernel interface of the runtime.
+///
+/// # Errors
+/// Unknown names.
+pub fn driver(option: &str, text: &str) -> Result<Driver, Error> {
+    match text {
+        "auto" => Ok(Driver::Auto),
+        "epoll" => Ok(Driver::Epoll),
+        "io-uring" | "io_uring" | "uring" => Ok(Driver::IoUring),
+        _ => Err(Error::new(option, format!("'{text}' is not a driver"), "give auto, io_uring or epoll")),
+    }
+}
+
+/// The format of standard output.
+///
+/// # Errors
+/// Unknown names.
+pub fn format(option: &str, text: &str) -> Result<Format, Error> {
+    match text {
+        "json" => Ok(Format::Json),
+        "table" => Ok(Format::Table),
+        _ => Err(Error::new(option, format!("'{text}' is not a format"), "give table or json")),
+    }
+}
+
+/// Limits of a good request, `key:ms` each, several to a text where spaces or commas part them; `none` for no limit.
+/// aiperf's long names are read too. A key that stands twice counts with its last value.
+///
+/// # Errors
+/// Unknown keys, and values that are not positive milliseconds.
+pub fn goodput(option: &str, texts: &[String]) -> Result<Slo, Error> {
+    let mut slo = Slo::default();
+    let items = texts.iter().flat_map(|text| text.split([' ', ','])).filter(|item| !item.is_empty());
+    for item in items.filter(|item| *item != "none") {
+        let Some((key, text)) = item.split_once(':') else {
+            return Err(not(option, item, "key:milliseconds", "ttft:500"));
+        };
+        let limit = match number(option, text) {
+            Ok(ms) if ms > 0.0 => ms,
+            _ => {
+                let remedy = "give positive milliseconds, as in ttft:500";
+                return Err(Error::new(option, format!("'{text}' is no limit for {key}"), remedy));
+            }
+        };
+        let place = match key {
+            "ttft" | "time_to_first_token" => &mut slo.ttft_ms,
+            "ttfa" | "time_to_first_output_token" => &mut slo.ttfa_ms,
+            // aiperf's inter-token latency is one value per request, which is TPOT.
+            "tpot" | "inter_token_latency" => &mut slo.tpot_ms,
+            "itl_max" => &mut slo.itl_max_ms,
+            "e2e" | "e2el" | "request_latency" => &mut slo.e2e_ms,
+            _ => return Err(bad_key(option, key)),
+        };
+        *place = Some(limit);
+    }
+    Ok(slo)
+}
+
+fn bad_key(option: &str, key: &str) -> Error {
+    let remedy = match key {
+        "itl" => "give itl_max for the largest gap of a request, or tpot for its mean".to_owned(),
+        "output_token_throughput_per_user" => "give tpot: 1000 divided by the speed".to_owned(),
+        _ => {
+            let near =
+                nearest(key, SLO_KEYS).map_or_else(String::new, |near| format!("did you mean {near}? "));
+            format!("{near}there are {}", SLO_KEYS.join(", "))
+        }
+    };
+    Error::new(option, format!("'{key}' is no limit of a request"), remedy)
+}
+
+fn not(option: &str, text: &str, what: &str, example: &str) -> Error {
+    Error::new(option, format!("'{text}' is not {what}"), format!("write as in {option} {example}"))
+}
+
+const SLO_KEYS: [&str; 5] = ["ttft", "ttfa", "tpot", "itl_max", "e2e"];
+/// APIs that other tools' options name and that are not spoken yet.
+const KNOWN_BACKENDS: [&str; 16] = [
+    "embeddings",
+    "huggingface_generate",
+    "lmdeploy",
+    "messages",
+    "ollama",
+    "openai-audio",
+    "openai-embeddings",
+    "raw",
+    "responses",
+    "sglang",
+    "sglang-native",
+    "template",
+    "tensorrt-llm",
+    "tgi",
+    "trt",
+    "vllm-rerank",
+];
+/// Longest range of cores.
+const CORES_MAX: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let s = |text| seconds("--x", text).unwrap();
+        assert_eq!(
+            [s("90"), s("1.5s"), s("500ms"), s("5m"), s("2h"), s("0")],
+            [90.0, 1.5, 0.5, 300.0, 7200.0, 0.0]
+        );
+        for bad in ["", "s", "-1", "1d", "inf", "nan", "1 2"] {
+            assert!(seconds("--x", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn integers_have_no_sign_and_no_fraction() {
+        assert_eq!(integer::<u32>("--x", " 7 "), Ok(7));
+        for bad in ["", "+1", "-1", "1.0", "1e3", "4294967296", "x"] {
+            assert!(integer::<u32>("--x", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_are_read_in_every_spelling() {
+        let read =
+            |texts: &[&str]| goodput("--goodput", &texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        let both = Slo { ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..Slo::default() };
+        assert_eq!(read(&["ttft:500", "tpot:50"]), Ok(both));
+        assert_eq!(read(&["ttft:500 tpot:50"]), Ok(both));
+        assert_eq!(read(&["ttft:500,tpot:50"]), Ok(both));
+        assert_eq!(read(&["time_to_first_token:500 inter_token_latency:50"]), Ok(both));
+        assert_eq!(read(&["e2el:1e3"]), Ok(Slo { e2e_ms: Some(1000.0), ..Slo::default() }));
+        assert_eq!(
+            read(&["itl_max:9", "ttfa:8"]).map(|s| (s.itl_max_ms, s.ttfa_ms)),
+            Ok((Some(9.0), Some(8.0)))
+        );
+        assert_eq!(read(&["none"]), Ok(Slo::default()));
+        for bad in ["ttft", "ttft:", "ttft:0", "ttft:-1", "ttft:inf", "itl:5", "ttfx:5"] {
+            assert_eq!(read(&[bad]).expect_err(bad).subject, "--goodput");
+        }
+        assert!(read(&["tpto:5"]).unwrap_err().remedy.starts_with("did you mean tpot?"));
+    }
+
+    #[test]
+    fn headers_are_split_at_the_first_sign() {
+        let read = |text| header("--header", text).unwrap();
+        assert_eq!(read("X-A: b=c"), ("X-A".into(), "b=c".into()));
+        assert_eq!(read("X-A=http://h"), ("X-A".into(), "http://h".into()));
+        assert!(!header("--header", "sk-secret").unwrap_err().to_string().contains("sk-"));
+        assert!(header("--header", ": x").is_err());
+    }
+
+    #[test]
+    fn cores_are_lists_of_ranges() {
+        assert_eq!(cores("--x", "0,2,4-7"), Ok(vec![0, 2, 4, 5, 6, 7]));
+        for bad in ["", "7-4", "a", "0-", "0-99999999"] {
+            assert!(cores("--x", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The same plan gives the same requests at the same planned times, for any number of shards.
+
+use std::collections::BTreeMap;
+
+use tokload::plan::{Arrivals, Level, Load, Plan, Stop};
+use tokload::rng::Purpose;
+use tokload::workload::{Dealt, Schedule, arrival, prompts};
+
+/// Index to planned time and prompt, as `shards` shards would send them together.
+fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, String)> {
+    let level = &plan.levels[ordinal];
+    let seed = plan.level_seed(ordinal);
+    let mut all = BTreeMap::new();
+    for shard in 0..shards {
+        for due in Dealt::new(Schedule::new(level.load.arrivals, seed, &level.stop), shard, shards) {
+            let mut prompt = String::new();
+            prompts::write_prompt(&mut prompt, seed, Purpose::Prompt, due.index, plan.workload.input_words);
+            assert!(all.insert(due.index, (due.offset_ns, prompt)).is_none(), "{} sent twice", due.index);
+        }
+    }
+    all
+}
+
+fn plan() -> Plan {
+    let mut plan = Plan::new(2024);
+    let arrivals = [
+        Arrivals::Burst,
+        Arrivals::Constant { rate: 30.0 },
+        Arrivals::Gamma { rate: 30.0, burstiness: 0.5 },
+        Arrivals::Poisson { rate: 30.0 },
+    ];
+    plan.levels.extend(arrivals.map(|arrivals| Level {
+        load: Load { arrivals, cap: None, users: None, think_s: 0.0 },
+        stop: Stop { units: Some(300), ..Stop::default() },
+        ..Level::default()
+    }));
+    plan
+}
+
+#[test]
+fn any_number_of_shards_sends_the_same_requests() {
+    let plan = plan();
+    for ordinal in 0..plan.levels.len() {
+        let one = requests(&plan, ordinal, 1);
+        assert_eq!(one.len(), 300);
+        assert_eq!(requests(&plan, ordinal, 2), one);
+        assert_eq!(requests(&plan, ordinal, 7), one);
+    }
+}
+
+#[test]
+fn no_two_levels_share_a_prompt() {
+    let plan = plan();
+    let mut prompts = std::collections::HashSet::new();
+    for ordinal in 0..plan.levels.len() {
+        for (_, prompt) in requests(&plan, ordinal, 1).into_values() {
+            assert!(prompts.insert(prompt));
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_was_stored_sends_the_same_requests() {
+    let plan = plan();
+    let stored = Plan::from_toml(&plan.to_toml(), 0).unwrap();
+    assert_eq!(requests(&stored, 2, 3), requests(&plan, 2, 1));
+}
+
+#[test]
+fn users_of_any_number_of_shards_send_every_index_once() {
+    for shards in [1, 2, 7] {
+        let users = 5;
+        let mut indices: Vec<u64> = (0..shards)
+            .flat_map(|shard| arrival::users_of(shard, shards, users))
+            .flat_map(|user| (0..10).map(move |k| arrival::closed_index(user, k, users)))
+            .collect();
+        indices.sort_unstable();
+        assert_eq!(indices, (0..50).collect::<Vec<_>>());
+    }
+}
