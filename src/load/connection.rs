@@ -7,6 +7,7 @@ use crate::exchange::Exchange;
 use crate::load::agenda::Due;
 use crate::load::target::TlsRoute;
 use crate::load::transport::Transport;
+use crate::metrics::TimeoutPhase;
 use crate::sys::socket::Socket;
 use crate::time::Stamp;
 
@@ -50,6 +51,8 @@ pub(super) struct Connection {
     pub(super) last_content_read: u64,
     /// When the deadline wheel looks at this slot next.
     pub(super) looked_at: Stamp,
+    /// The limit that was running when the wheel was last told.
+    pub(super) watched: Option<TimeoutPhase>,
     /// Stamps of the content events, where they are kept.
     pub(super) times: Vec<u64>,
 }
@@ -75,6 +78,7 @@ impl Connection {
             last_read: Stamp::ZERO,
             last_content_read: u64::MAX,
             looked_at: Stamp::MAX,
+            watched: None,
             times: Vec::new(),
         }
     }

@@ -197,7 +197,9 @@ fn refused(exchange: &Exchange, model: &str) -> ProbeError {
             "the server is not ready (HTTP {}{said}); wait for it with --ready-check-timeout-sec",
             outcome.status
         )),
-        (Class::Http, status) => ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})")),
+        (Class::Http, status) => {
+            ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})"))
+        }
         (Class::Malformed, _) => ProbeError::NotReady(format!(
             "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-stream",
             outcome.kind.name()
@@ -222,7 +224,6 @@ fn explain(error: &FetchError) -> String {
     };
     format!("{error} ({remedy})")
 }
-
 
 impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -158,6 +158,8 @@ impl Shard {
         };
         let mut requests = Requests::new(Arc::clone(&leg), &agenda);
         while requests.prepare_one(&mut agenda) {}
+        let mut work = Work::new(Arc::clone(&leg), agenda, requests);
+        work.check.core = self.core;
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
         let start = loop {
@@ -170,10 +172,8 @@ impl Shard {
             }
             self.pace.idle(Stamp::MAX).await?;
         };
-        agenda.begin(start);
+        work.begin(start);
         let cpu = thread_cpu_ns();
-        let mut work = Work::new(leg, agenda, requests, start);
-        work.check.core = self.core;
         self.work_off(&mut work).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
         work.check.wall_ns = self.pace.clock().now().nanos_since(start);
@@ -408,6 +408,7 @@ impl Shard {
         connection.state = State::Busy;
         connection.exchange.on_connected(now, true);
         self.preferred[connection.route] = connection.address;
+        self.watch_deadline(work, slot, now);
         self.send(work, slot);
     }
 
@@ -530,11 +531,15 @@ impl Shard {
 
     /// Settles a request whose exchange is over.
     fn after(&mut self, work: &mut Work, slot: usize, progress: Progress) {
-        if progress == Progress::Pending {
-            return;
-        }
         let now = self.pace.clock().now();
         let connection = &mut self.connections[slot];
+        if progress == Progress::Pending {
+            // Another limit runs from here on, and it may be shorter than the one being watched.
+            if connection.exchange.waiting_for().phase != connection.watched {
+                self.watch_deadline(work, slot, now);
+            }
+            return;
+        }
         let exchange = &connection.exchange;
         let record = *exchange.record();
         work.on_done(&record, exchange, &connection.times);
@@ -591,6 +596,7 @@ impl Shard {
     fn watch_deadline(&mut self, work: &Work, slot: usize, now: Stamp) {
         let at = self.deadline(work, slot).0.max(now).min(now + LOOK_AGAIN);
         let connection = &mut self.connections[slot];
+        connection.watched = connection.exchange.waiting_for().phase;
         if at < connection.looked_at {
             connection.looked_at = at;
             self.deadlines.insert(at, slot as u64);
@@ -689,25 +695,33 @@ impl Shard {
 const GENERATION_MASK: u32 = u32::MAX >> 1;
 
 impl Work {
-    fn new(leg: Arc<Leg>, agenda: Agenda, requests: Requests, start: Stamp) -> Work {
+    fn new(leg: Arc<Leg>, agenda: Agenda, requests: Requests) -> Work {
         Work {
             agenda,
             requests,
-            tally: Tally::new(start),
+            tally: Tally::new(Stamp::ZERO),
             block: Block::default(),
             check: ShardCheck::default(),
             examples: Vec::new(),
             waiting: VecDeque::new(),
             in_flight: 0,
             give_up: None,
-            window_start: start + leg.cut,
-            end: later(start, leg.duration),
+            window_start: Stamp::ZERO,
+            end: Stamp::MAX,
             last_plan: None,
             last_end: None,
             records: 0,
             e2e_ns: Vec::new(),
             leg,
         }
+    }
+
+    /// The common start is known: everything that was laid out from zero moves there.
+    fn begin(&mut self, start: Stamp) {
+        self.agenda.begin(start);
+        self.tally.begin(start);
+        self.window_start = start + self.leg.cut;
+        self.end = later(start, self.leg.duration);
     }
 
     fn is_over(&mut self) -> bool {

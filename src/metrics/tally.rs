@@ -53,6 +53,11 @@ impl Tally {
         tally
     }
 
+    /// Moves the origin of an empty tally to `start`: its memory is made ready before the start is known.
+    pub fn begin(&mut self, start: Stamp) {
+        self.start = start;
+    }
+
     /// A request was sent at `at`.
     pub fn on_sent(&mut self, at: Stamp) {
         self.series.add_sent(at.nanos_since(self.start));

@@ -75,7 +75,14 @@ impl Run {
         }
         steps.sort_unstable();
         let mut now = 0;
-        steps.iter().map(|(_, step)| { now += step; now }).max().unwrap_or(0)
+        steps
+            .iter()
+            .map(|(_, step)| {
+                now += step;
+                now
+            })
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -88,7 +95,8 @@ fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -
         tls: tls::config(true, None).unwrap(),
     })
     .unwrap();
-    let template = Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
+    let template =
+        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
     let target = Target {
         routes: vec![route],
         templates: vec![template],
@@ -111,8 +119,10 @@ fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -
     let spooled = engine.finish().unwrap().unwrap();
     assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
     let bytes = tape.0.lock().unwrap();
-    let records: Vec<Record> =
-        bytes.chunks_exact(Record::BYTES).map(|one| Record::decode(one.try_into().unwrap()).unwrap()).collect();
+    let records: Vec<Record> = bytes
+        .chunks_exact(Record::BYTES)
+        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
+        .collect();
     assert_eq!(records.len() as u64, result.records.unwrap().count);
     Run { result, records }
 }
@@ -152,7 +162,10 @@ fn a_closed_loop_sends_every_request_once_on_any_number_of_shards() {
             assert!(record.first < record.last && record.last.unwrap() <= record.end);
             assert!(!record.flags.contains(Flags::FROM_PLAN));
         }
-        assert!(run.result.shards.iter().map(|shard| shard.connects).sum::<u64>() <= 4, "connections are reused");
+        assert!(
+            run.result.shards.iter().map(|shard| shard.connects).sum::<u64>() <= 4,
+            "connections are reused"
+        );
     }
 }
 
@@ -267,10 +280,8 @@ fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
 
 #[test]
 fn what_is_open_after_the_grace_period_is_unfinished() {
-    let faults = Faults {
-        cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })),
-        ..Faults::default()
-    };
+    let faults =
+        Faults { cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })), ..Faults::default() };
     let mock = mock(faults);
     let level = Level {
         load: Load::closed(4),

@@ -2,16 +2,16 @@
 
 mod aggregates;
 mod api_captures;
+mod args;
 mod cases;
 mod corpus;
 mod goldens;
 mod goldens_histogram;
 mod java_random;
 mod load;
-mod wire_split;
 mod mock;
+mod plan;
 mod report;
 mod run_file;
-mod args;
-mod plan;
 mod schedule;
+mod wire_split;
