@@ -58,11 +58,20 @@ pub struct Driven {
 
 /// Runs `levels` one after another.
 ///
-/// Stops after a level that was interrupted (its result is kept) and at the first that cannot be run (those before
-/// it are kept: what was measured is not given up for a later fault).
-pub fn drive(engine: &mut dyn Engine, levels: &[Level], events: &mut dyn FnMut(Event<'_>)) -> Driven {
+/// `goes_on` is asked before each level, with the results so far. Stops after a level that was interrupted (its result
+/// is kept) and at the first that cannot be run (those before it are kept: what was measured is not given up for a
+/// later fault).
+pub fn drive(
+    engine: &mut dyn Engine,
+    levels: &[Level],
+    goes_on: &mut dyn FnMut(&[LevelResult]) -> bool,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Driven {
     let mut driven = Driven { finished: Vec::with_capacity(levels.len()), failed: None };
     for (ordinal, level) in levels.iter().enumerate() {
+        if !goes_on(&driven.finished) {
+            break;
+        }
         events(Event::LevelStarted { ordinal, levels: levels.len(), level });
         match engine.run_level(ordinal, level, events) {
             Ok(result) => {
@@ -153,7 +162,7 @@ mod tests {
     fn outcome(results: Vec<Result<LevelResult, Error>>) -> (Vec<usize>, Option<String>, Vec<String>) {
         let levels = [level(1), level(2), level(4)];
         let mut seen = Vec::new();
-        let driven = drive(&mut Table(results), &levels, &mut |event| {
+        let driven = drive(&mut Table(results), &levels, &mut |_| true, &mut |event| {
             seen.push(match event {
                 Event::LevelStarted { ordinal, levels, level } => {
                     format!("start {ordinal}/{levels} users {:?}", level.load.users)

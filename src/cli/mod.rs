@@ -1,10 +1,76 @@
 //! The command line: arguments, one file per command, exit codes.
+//!
+//! Here, and in the live progress, the program prints: results on standard output, everything else on standard error.
 
 pub mod aliases;
 pub mod args;
 pub mod exit;
+mod failure;
 mod help;
+mod mock_server;
 mod normalise;
 pub mod plan_from_args;
-pub mod redact;
+mod quick;
+mod report;
+mod run;
+mod session;
+mod target;
 pub mod value;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use args::{Asked, Command};
+use exit::Exit;
+use failure::Failure;
+
+/// Does what the arguments after the program's name ask for.
+#[must_use]
+pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
+    let words: Vec<OsString> = argv.into_iter().collect();
+    let asked = match args::parse(words.iter().cloned()) {
+        Ok(asked) => asked,
+        Err(error) => return complain(&Failure::bad(error)),
+    };
+    let done = match asked {
+        Asked::Text(text) => print(text.trim_end()).map(|()| Exit::Done),
+        Asked::Command { command, tool, notes } => {
+            notes.iter().for_each(|note| say(note));
+            let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            match command {
+                Command::MockServer(args) => mock_server::main(&args),
+                Command::Quick(args) => quick::main(&args, typed),
+                Command::Report(args) => report::main(&args),
+                Command::Run(args) => run::main(&args, tool, typed),
+            }
+        }
+    };
+    done.unwrap_or_else(|failure| complain(&failure))
+}
+
+fn complain(failure: &Failure) -> Exit {
+    say(&format!("tokload: {failure}"));
+    failure.exit
+}
+
+/// One line on standard error.
+#[expect(clippy::print_stderr, reason = "remarks belong on standard error")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// A text on standard output.
+fn print(text: &str) -> Result<(), Failure> {
+    with_stdout(|out| writeln!(out, "{text}"))
+}
+
+/// Writes on standard output. A reader that has gone away (`| head`) has had enough: no failure.
+fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::own(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -19,7 +19,7 @@ mod text;
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
 pub use level::Descriptors;
-pub(crate) use secrets::REDACTED;
+
 pub use secrets::{Secret, Secrets};
 
 use serde::{Deserialize, Serialize};

@@ -6,6 +6,7 @@ pub mod affinity;
 pub mod clock;
 pub mod cpu;
 pub mod epoll;
+pub mod host;
 pub mod limits;
 pub mod listener;
 pub mod signals;

@@ -1,0 +1,167 @@
+//! `run`: load a server as planned, print the table, save the result.
+
+use std::time::Duration;
+
+use crate::cli::aliases::Tool;
+use crate::cli::args::RunArgs;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::plan_from_args::{self, Order, Surroundings};
+use crate::cli::session::{Finished, Session};
+use crate::cli::value::Format;
+use crate::cli::{print, say, target, with_stdout};
+use crate::plan::Plan;
+use crate::report::{View, json, terminal};
+use crate::run_file::schema::RunFile;
+use crate::sys::clock::RunClock;
+use crate::sys::signals::Interrupts;
+use crate::workload::Preview;
+
+/// Requests of each level that `--dry-run` shows.
+const SHOWN: usize = 5;
+
+pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
+    let clock = RunClock::start();
+    let order = order(args, tool, &clock)?;
+    if !order.output.quiet {
+        order.notes.iter().for_each(|note| say(note));
+    }
+    if order.print_config {
+        return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
+    }
+    if order.dry_run {
+        return print(dry_run(&order.plan).trim_end()).map(|()| Exit::Done);
+    }
+    let interrupts = Interrupts::listen().map_err(Failure::own)?;
+    let Order { mut plan, secrets, output, ready_check_s, failed_share_max, .. } = order;
+    let quiet = output.quiet;
+    let session = Session { clock, interrupts, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let files = session.files()?;
+    let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
+    let ready = target::ready(&mut plan, &session.secrets, wait)?;
+    if !quiet {
+        ready.notes.iter().for_each(|note| say(note));
+    }
+    let finished = session.run(&plan, &ready, files)?;
+    show(&session, &finished)?;
+    conclude(finished, failed_share_max)
+}
+
+fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
+    let config = match &args.config {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let unreadable =
+                |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
+            Some((path.as_str(), text.map_err(unreadable)?))
+        }
+    };
+    let around = Surroundings {
+        tool,
+        fresh_seed: fresh_seed(clock),
+        config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
+        env: &|name| std::env::var(name).ok(),
+    };
+    plan_from_args::order(args, &around).map_err(Failure::bad)
+}
+
+/// Different for every run and process; its quality does not matter, it only names the streams.
+pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
+    clock.epoch_wall_ns() ^ u64::from(std::process::id()).rotate_left(40)
+}
+
+/// The resolved plan and the first requests of each level, with their planned times.
+fn dry_run(plan: &Plan) -> String {
+    let mut text = plan.to_toml();
+    for (ordinal, level) in plan.levels.iter().enumerate() {
+        text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
+        for request in Preview::of_level(plan, ordinal, SHOWN) {
+            let at = match request.offset_ns {
+                Some(ns) => format!("at {:.6} s", ns as f64 / 1e9),
+                None => "after its user's answer".to_owned(),
+            };
+            text.push_str(&format!(
+                "# request {} {at}, max_tokens {}: {}\n",
+                request.index, request.max_tokens, request.prompt
+            ));
+        }
+    }
+    text
+}
+
+/// Prints the result in the wished format.
+pub(super) fn show(session: &Session, finished: &Finished) -> Result<(), Failure> {
+    let saved = finished.saved.as_ref().map(|path| path.display().to_string());
+    let next = next_commands(&finished.run, saved.as_deref());
+    show_run(&finished.run, session.output.format, &next, saved.as_deref())
+}
+
+/// Prints a run, measured or stored.
+pub(super) fn show_run(
+    run: &RunFile,
+    format: Format,
+    next: &[String],
+    saved: Option<&str>,
+) -> Result<(), Failure> {
+    match format {
+        Format::Json => with_stdout(|mut out| json::write(run, &mut out)),
+        Format::Table => {
+            let style = terminal::Style::of_stdout(std::env::var_os("NO_COLOR").as_deref());
+            let view = View::new(run, next, saved);
+            with_stdout(|mut out| terminal::write(&view, style, &mut out))
+        }
+    }
+}
+
+/// What a user would probably do next.
+fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
+    let mut next = Vec::new();
+    if let Some(saved) = saved {
+        next.push(format!("tokload report {saved} --goodput ttft:1000 tpot:100"));
+    }
+    if let Ok(plan) = run.plan.read()
+        && let Some(endpoint) = plan.target.endpoints.first()
+    {
+        let url = &endpoint.url;
+        next.push(if plan.levels.len() > 1 {
+            format!("tokload run --base-url {url} --request-rate 2 --duration 120s")
+        } else {
+            format!("tokload run --base-url {url} --max-concurrency 1,2,4,8,16")
+        });
+    }
+    next
+}
+
+/// The exit code of a finished run.
+pub(super) fn conclude(finished: Finished, failed_share_max: Option<f64>) -> Result<Exit, Failure> {
+    if let Some(failure) = finished.failed {
+        return Err(failure);
+    }
+    if finished.run.interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    let (ok, failed) = finished
+        .run
+        .levels
+        .iter()
+        .fold((0, 0), |(ok, failed), level| (ok + level.counts.ok, failed + level.counts.failed));
+    if failed == 0 {
+        return Ok(Exit::Done);
+    }
+    let share = failed as f64 / (ok + failed) as f64;
+    if ok == 0 {
+        say("tokload: every request failed");
+        return Ok(Exit::GateFailed);
+    }
+    match failed_share_max {
+        Some(max) if share > max => {
+            say(&format!(
+                "tokload: {:.1} % of the requests failed, more than --failed-request-threshold",
+                share * 100.0
+            ));
+            Ok(Exit::GateFailed)
+        }
+        _ => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,269 @@
+//! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::cli::failure::Failure;
+use crate::cli::plan_from_args::Output;
+use crate::cli::target::Ready;
+use crate::engine::{Driven, drive};
+use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, probe};
+use crate::metrics::Record;
+use crate::pace::Kernel;
+use crate::plan::{Client, Plan, Secrets};
+use crate::report::Progress;
+use crate::run::{Event, LevelResult};
+use crate::run_file::schema::{EnvironmentBlock, RunFile};
+use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
+use crate::summary;
+use crate::sys::affinity::usable_cores;
+use crate::sys::clock::{RunClock, Source};
+use crate::sys::host::Host;
+use crate::sys::limits::raise_descriptor_limit;
+use crate::sys::signals::Interrupts;
+
+/// What a session needs beside the plan.
+pub(super) struct Session {
+    pub(super) clock: RunClock,
+    pub(super) interrupts: Interrupts,
+    pub(super) output: Output,
+    pub(super) secrets: Secrets,
+    /// The words after the program's name.
+    pub(super) typed: Vec<String>,
+    /// No level is begun that would end later than this, s after the session's start; `f64::INFINITY`: no limit.
+    pub(super) ends_within_s: f64,
+}
+
+/// A run that is over.
+pub(super) struct Finished {
+    pub(super) run: RunFile,
+    /// Where it is saved; `None` if it is not.
+    pub(super) saved: Option<PathBuf>,
+    /// Why the run ended before its last level, if it did.
+    pub(super) failed: Option<Failure>,
+}
+
+/// Files of a run, opened before anything is measured.
+pub(super) struct Files {
+    destination: Destination,
+    /// The files are only there to be read once.
+    temporary: bool,
+}
+
+/// Descriptors that the program needs beside one per connection.
+const OWN_DESCRIPTORS: u64 = 64;
+
+impl Session {
+    /// Opens the place of the result, so that an unwritable one is known before the run.
+    pub(super) fn files(&self) -> Result<Files, Failure> {
+        let time = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
+        let opened = match &self.output.file {
+            _ if self.output.no_save => Destination::named_after(time, &std::env::temp_dir()),
+            Some(path) => Destination::at(PathBuf::from(path), self.output.force),
+            None => Destination::named_after(time, Path::new(".")),
+        };
+        let destination = opened.map_err(Failure::bad)?;
+        Ok(Files { destination, temporary: self.output.no_save })
+    }
+
+    /// Runs the plan's levels on a ready target.
+    pub(super) fn run(&self, plan: &Plan, ready: &Ready, files: Files) -> Result<Finished, Failure> {
+        let limit = raise_descriptor_limit();
+        check_descriptors(plan, limit)?;
+        let cores = shard_cores(&plan.client);
+        let spools = Spools::open(plan, &files.destination)?;
+        let setup = Setup {
+            clock: self.clock,
+            plan: Arc::new(plan.clone()),
+            target: Arc::clone(&ready.target),
+            ask: probe::ask_of(plan),
+            cores: cores.clone(),
+            spool: spools.start()?,
+            interrupts: self.interrupts.clone(),
+        };
+        let mut engine = LoadEngine::start(setup)?;
+        let environment = self.environment(&engine, &cores, limit);
+        let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
+        self.note_driver(plan, &engine, &mut progress);
+        let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
+        let driven = drive(&mut engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
+        let lost = engine.finish();
+        progress.finish();
+        let mut run = self.assemble(plan, ready, environment, &driven, &spools)?;
+        let spooled = spools.finish(&mut run, files.temporary);
+        let saved = self.save(&mut run, &files)?;
+        spooled?;
+        let failed = driven.failed.map(Failure::from).or_else(|| lost.err().map(Failure::from));
+        Ok(Finished { run, saved, failed })
+    }
+
+    /// Whether a level half as long again as the last one would still end in time.
+    fn has_time_for_another(&self, done: &[LevelResult]) -> bool {
+        let last = done.last().map_or(0.0, |level| (level.span.t2 - level.span.t0).as_secs_f64());
+        self.clock.now().as_secs_f64() + 1.5 * last <= self.ends_within_s
+    }
+
+    fn note_driver(&self, plan: &Plan, engine: &LoadEngine, progress: &mut Progress) {
+        if plan.client.driver == crate::plan::Driver::Auto && engine.kernel() == Kernel::Epoll {
+            progress.on_event(&Event::Note("the kernel refuses io_uring here: the epoll driver is used"));
+        }
+    }
+
+    fn environment(&self, engine: &LoadEngine, cores: &[Option<u32>], limit: u64) -> EnvironmentBlock {
+        let host = Host::read();
+        let driver = match engine.kernel() {
+            Kernel::Epoll => "epoll",
+            Kernel::IoUring => "io_uring",
+        };
+        let clock = match self.clock.source() {
+            Source::Counter => "tsc",
+            Source::Monotonic => "clock_gettime",
+        };
+        EnvironmentBlock {
+            command_line: self.typed.clone(),
+            platform: Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+            kernel: host.kernel,
+            cpu_model: host.cpu_model,
+            cores_machine: host.cores,
+            cores_usable: u32::try_from(usable_cores().len()).ok(),
+            cores_used: cores.iter().copied().flatten().collect(),
+            shards: u32::try_from(cores.len()).ok(),
+            memory_bytes: host.memory_bytes,
+            driver: Some(driver.to_owned()),
+            open_files_max: Some(limit),
+            clock: Some(clock.to_owned()),
+        }
+    }
+
+    fn assemble(
+        &self,
+        plan: &Plan,
+        ready: &Ready,
+        environment: EnvironmentBlock,
+        driven: &Driven,
+        spools: &Spools,
+    ) -> Result<RunFile, Failure> {
+        let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
+        let mut run = RunFile::new(created, plan, environment, ready.facts.clone());
+        run.label = self.output.label.clone();
+        run.metadata = self.output.metadata.iter().cloned().collect();
+        for result in &driven.finished {
+            // A record file that cannot be read costs exactness, not the level: the histograms have every request.
+            let records = spools.read(result).unwrap_or(None);
+            let input = summary::Input::new(result, records.as_deref(), plan.slo);
+            run.push(result, &summary::level(&input));
+        }
+        let secrets: Vec<&str> = self.secrets.headers().map(|(_, value)| value).collect();
+        run.scrub(&secrets);
+        Ok(run)
+    }
+
+    fn save(&self, run: &mut RunFile, files: &Files) -> Result<Option<PathBuf>, Failure> {
+        if files.temporary {
+            return Ok(None);
+        }
+        let path = files.destination.path();
+        if let Err(unwritten) = files.destination.write(run) {
+            // What was measured is not given up: the text goes where it can still be kept.
+            super::print(&unwritten.json)?;
+            return Err(Failure::own(format!("{}; the result is on standard output", unwritten.error)));
+        }
+        if self.output.detailed {
+            export_detailed(path).map_err(Failure::own)?;
+        }
+        Ok(Some(path.to_owned()))
+    }
+}
+
+/// `<name>.jsonl` beside the run file.
+fn export_detailed(path: &Path) -> Result<(), String> {
+    let to = path.with_extension("jsonl");
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", to.display());
+    let run = Loaded::open(path).map_err(|error| told(&error))?;
+    let file = fs::File::create(&to).map_err(|error| told(&error))?;
+    let mut out = std::io::BufWriter::new(file);
+    run.export_detailed(&mut out).map_err(|error| told(&error))?;
+    out.flush().map_err(|error| told(&error))
+}
+
+/// The side files of a run while it runs.
+struct Spools {
+    records: Option<Spool>,
+    chunks: Option<Spool>,
+}
+
+impl Spools {
+    fn open(plan: &Plan, destination: &Destination) -> Result<Spools, Failure> {
+        let records = plan.keep.records.then(|| destination.records()).transpose().map_err(Failure::own)?;
+        let chunks = plan.keep.chunks.then(|| destination.chunks()).transpose().map_err(Failure::own)?;
+        Ok(Spools { records, chunks: chunks.filter(|_| plan.keep.records) })
+    }
+
+    fn start(&self) -> Result<Option<LoadSpool>, Failure> {
+        let Some(records) = &self.records else { return Ok(None) };
+        let chunks = self.chunks.as_ref().map(Spool::writer).transpose().map_err(Failure::own)?;
+        let files = SpoolFiles {
+            records: Box::new(records.writer().map_err(Failure::own)?),
+            chunks: chunks.map(|chunks| Box::new(chunks) as Box<dyn std::io::Write + Send>),
+        };
+        LoadSpool::start(files).map(Some).map_err(Failure::own)
+    }
+
+    /// The records of a level that has been run.
+    fn read(&self, result: &LevelResult) -> Result<Option<Vec<Record>>, crate::run_file::ReadError> {
+        let (Some(spool), Some(range)) = (&self.records, result.records) else { return Ok(None) };
+        let records = Records::open(spool.part())?.range(range)?.collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(records))
+    }
+
+    /// Gives the files their names, or removes them.
+    fn finish(self, run: &mut RunFile, temporary: bool) -> Result<(), Failure> {
+        if temporary {
+            for spool in [self.records, self.chunks].into_iter().flatten() {
+                // A file in the temporary folder that cannot be removed harms nobody.
+                let _ = fs::remove_file(spool.part());
+            }
+            run.records_absent = Some("the run was not saved".to_owned());
+            return Ok(());
+        }
+        match self.records {
+            Some(spool) => run.records = Some(spool.finish().map_err(Failure::own)?),
+            None => run.records_absent = Some("given up with --no-records".to_owned()),
+        }
+        if let Some(spool) = self.chunks {
+            run.chunks = Some(spool.finish().map_err(Failure::own)?);
+        }
+        Ok(())
+    }
+}
+
+/// A plan that needs more descriptors than the process may have is refused before it starts.
+fn check_descriptors(plan: &Plan, limit: u64) -> Result<(), Failure> {
+    let needed = plan.descriptors_needed();
+    let all = needed.connections.saturating_add(OWN_DESCRIPTORS);
+    if all <= limit || needed.estimated {
+        return Ok(());
+    }
+    Err(Failure::bad(format!(
+        "the plan needs {all} open files ({} connections and {OWN_DESCRIPTORS} of our own), the limit here is {limit}; \
+         raise it (ulimit -n, or the container's nofile), lower --max-concurrency, or split the run over processes",
+        needed.connections
+    )))
+}
+
+/// The core of each shard: one per usable core, one of them left to the coordinator when there are more than two.
+fn shard_cores(client: &Client) -> Vec<Option<u32>> {
+    let usable = usable_cores();
+    let pinned = client.affinity.clone().unwrap_or_else(|| usable.clone());
+    let workers = match client.workers {
+        Some(workers) => workers.max(1) as usize,
+        None if client.affinity.as_ref().is_some_and(|cores| !cores.is_empty()) => pinned.len(),
+        None if usable.len() > 2 => usable.len() - 1,
+        None => usable.len().max(1),
+    };
+    // The last cores first would leave core 0, where interrupts land, to the coordinator; but users name cores by
+    // counting from 0, so shards take them in order.
+    (0..workers).map(|shard| pinned.get(shard % pinned.len().max(1)).copied()).collect()
+}

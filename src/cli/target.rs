@@ -1,0 +1,158 @@
+//! From the plan's endpoints to a target that can be loaded: resolved, ready, with a model, probed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::request::Template;
+use crate::cli::failure::Failure;
+use crate::load::probe::{self, ProbeError, ServerFacts};
+use crate::load::{Route, RouteError, RouteParts, Target, tls};
+use crate::plan::{Plan, Secrets};
+use crate::run_file::schema::TargetBlock;
+
+/// A target that has answered.
+pub(super) struct Ready {
+    pub(super) target: Arc<Target>,
+    pub(super) facts: TargetBlock,
+    /// What the user should know, one line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// How long one step of a probe may take.
+const PROBE: Duration = Duration::from_secs(120);
+
+/// Makes the plan's target ready; fills in the model and switches off options that the server refuses.
+pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Result<Ready, Failure> {
+    let routes = routes(plan, secrets)?;
+    let mut notes = Vec::new();
+    let mut first: Option<ServerFacts> = None;
+    for (route, prefix) in routes.iter().zip(prefixes(plan)?) {
+        let url = &plan.target.endpoints[first.iter().len()].url;
+        let models = format!("{prefix}{}", plan.target.models_path());
+        let facts = probe::server(route, &models, wait).map_err(|error| redacted(url, &error, secrets))?;
+        first.get_or_insert(facts);
+    }
+    let facts = first.unwrap_or_default();
+    choose_model(plan, &facts)?;
+    let before = plan.workload.options.dropped.len();
+    for (route, endpoint) in routes.iter().zip(plan.target.endpoints.clone()) {
+        let model = plan.target.models[0].clone();
+        let probed = probe::request(route, plan, &model, PROBE)
+            .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
+        plan.workload.options = probed.options;
+    }
+    for field in &plan.workload.options.dropped[before..] {
+        notes.push(format!("the server refuses {field}: requests go without it"));
+    }
+    let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
+    let options = plan.workload.body_options();
+    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
+    let target = Target {
+        templates: plan.target.models.iter().map(template).collect(),
+        routes,
+        input_words: plan.workload.input_words,
+        output_tokens: plan.workload.output_tokens,
+    };
+    let facts = TargetBlock {
+        kind: Some(facts.kind().to_owned()),
+        version: facts.version,
+        server_header: Some(facts.header).filter(|header| !header.is_empty()),
+        models: facts.models,
+        addresses,
+    };
+    Ok(Ready { target: Arc::new(target), facts, notes })
+}
+
+/// Resolves every endpoint of the plan.
+pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failure> {
+    let pem = match &plan.target.tls.cacert {
+        None => None,
+        Some(path) => {
+            let read = std::fs::read(path);
+            Some(read.map_err(|error| {
+                Failure::bad(format!("--cacert {path}: {error}; name a readable PEM file"))
+            })?)
+        }
+    };
+    let needs_tls = plan.target.endpoints.iter().any(|endpoint| endpoint.url.starts_with("https"));
+    // Without https nothing is verified, and a machine without root certificates may still load a plain server.
+    let config = tls::config(plan.target.tls.insecure || !needs_tls, pem.as_deref())
+        .map_err(|error| Failure::bad(format!("--cacert: {error}")))?;
+    let mut routes = Vec::new();
+    for endpoint in &plan.target.endpoints {
+        let address = endpoint.address().map_err(Failure::bad)?;
+        let parts = RouteParts {
+            path: format!("{}{}", address.prefix, plan.target.request_path()),
+            address: &address,
+            headers: headers(plan, secrets),
+            tls: Arc::clone(&config),
+        };
+        let url = &endpoint.url;
+        routes.push(Route::new(parts).map_err(|error| match error {
+            RouteError::Resolve(_) => {
+                Failure::unreachable(format!("{url}: {error}; check the host in --base-url"))
+            }
+            RouteError::Head(_) | RouteError::ServerName => Failure::bad(format!("{url}: {error}")),
+        })?);
+    }
+    Ok(routes)
+}
+
+fn prefixes(plan: &Plan) -> Result<Vec<String>, Failure> {
+    let prefix = |endpoint: &crate::plan::Endpoint| endpoint.address().map(|address| address.prefix);
+    plan.target.endpoints.iter().map(prefix).collect::<Result<_, _>>().map_err(Failure::bad)
+}
+
+/// Headers of every request: ours unless the user gives others, then the plan's, then the secret ones.
+fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
+    let accept = if plan.target.stream { "text/event-stream" } else { "application/json" };
+    let own = [
+        ("Content-Type", "application/json"),
+        ("Accept", accept),
+        ("User-Agent", concat!("tokload/", env!("CARGO_PKG_VERSION"))),
+    ];
+    let given = |name: &str| plan.target.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
+    let own = own.into_iter().filter(|(name, _)| !given(name));
+    let planned = plan.target.headers.iter().map(|header| (header.name.as_str(), header.value.as_str()));
+    let all = own.chain(planned).chain(secrets.headers());
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn choose_model(plan: &mut Plan, facts: &ServerFacts) -> Result<(), Failure> {
+    if plan.target.models.is_empty() {
+        match facts.models.as_slice() {
+            [only] => plan.target.models.push(only.clone()),
+            [] => return Err(Failure::bad("the server lists no model; name one with --model")),
+            several => {
+                let list = several.join(", ");
+                return Err(Failure::bad(format!(
+                    "the server has several models, choose one with --model: {list}"
+                )));
+            }
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// A refusal of a model that the server does not list, with those that it does.
+fn with_models(error: ProbeError, model: &str, facts: &ServerFacts) -> ProbeError {
+    match error {
+        ProbeError::Refused(sentence)
+            if !facts.models.is_empty() && !facts.models.iter().any(|m| m == model) =>
+        {
+            ProbeError::Refused(format!("{sentence}; it lists: {}", facts.models.join(", ")))
+        }
+        other => other,
+    }
+}
+
+/// A failed probe, without secrets that the server repeated.
+fn redacted(url: &str, error: &ProbeError, secrets: &Secrets) -> Failure {
+    let clean = |sentence: &String| secrets.redact(sentence).into_owned();
+    let error = match error {
+        ProbeError::NotReady(sentence) => ProbeError::NotReady(clean(sentence)),
+        ProbeError::Refused(sentence) => ProbeError::Refused(clean(sentence)),
+    };
+    Failure::of_probe(url, &error)
+}
