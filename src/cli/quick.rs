@@ -15,7 +15,6 @@ use crate::load::{Route, RouteParts, tls};
 use crate::mock::{Mock, Settings};
 use crate::plan::{Endpoint, Level, Load, Stop};
 use crate::sys::clock::RunClock;
-use crate::sys::signals::Interrupts;
 
 /// Where local servers usually listen, with the one that usually does.
 const USUAL: [(u16, &str); 5] =
@@ -28,9 +27,8 @@ const GRACE_S: f64 = 6.0;
 /// The whole takes no longer, s.
 const ALL_S: f64 = 28.0;
 const WARMUPS: u32 = 2;
-/// Time to say no.
+/// Time to say no; Ctrl-C then simply ends the program, since nothing is measured yet.
 const PAUSE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A server that was found.
 struct Found {
@@ -39,21 +37,18 @@ struct Found {
 }
 
 pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure> {
-    let interrupts = Interrupts::listen().map_err(Failure::own)?;
     // The mock lives as long as the run; it stops when it is dropped.
     let (url, model, _mock) = choose(args)?;
     let clock = RunClock::start();
     let Order { mut plan, secrets, output, .. } = order(args, &url, model, &clock)?;
     plan.levels = USERS.map(level).to_vec();
-    let session = Session { clock, interrupts, output, secrets, typed, ends_within_s: ALL_S };
+    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
     let files = session.files()?;
     let ready = target::ready(&mut plan, &session.secrets, Duration::ZERO)?;
     if !session.output.quiet {
         ready.notes.iter().for_each(|note| say(note));
         announce(&url, &plan.target.models[0]);
-        if !pause(&session.interrupts) {
-            return Ok(Exit::Interrupted);
-        }
+        std::thread::sleep(PAUSE);
     }
     let session = Session { clock: RunClock::start(), ..session };
     let finished = session.run(&plan, &ready, files)?;
@@ -155,15 +150,4 @@ fn announce(url: &str, model: &str) {
         "sending at most {most} requests to {model} at {url}, with 1 to 16 users, within half a minute; \
          Ctrl-C within 2 s to leave it"
     ));
-}
-
-/// `false` if the user said no.
-fn pause(interrupts: &Interrupts) -> bool {
-    for _ in 0..PAUSE.as_millis() / LOOK.as_millis() {
-        if interrupts.count() > 0 {
-            return false;
-        }
-        std::thread::sleep(LOOK);
-    }
-    true
 }

@@ -14,7 +14,6 @@ use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::schema::RunFile;
 use crate::sys::clock::RunClock;
-use crate::sys::signals::Interrupts;
 use crate::workload::Preview;
 
 /// Requests of each level that `--dry-run` shows.
@@ -32,10 +31,9 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     if order.dry_run {
         return print(dry_run(&order.plan).trim_end()).map(|()| Exit::Done);
     }
-    let interrupts = Interrupts::listen().map_err(Failure::own)?;
     let Order { mut plan, secrets, output, ready_check_s, failed_share_max, .. } = order;
     let quiet = output.quiet;
-    let session = Session { clock, interrupts, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
     let files = session.files()?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
     let ready = target::ready(&mut plan, &session.secrets, wait)?;

@@ -27,7 +27,6 @@ use crate::sys::signals::Interrupts;
 /// What a session needs beside the plan.
 pub(super) struct Session {
     pub(super) clock: RunClock,
-    pub(super) interrupts: Interrupts,
     pub(super) output: Output,
     pub(super) secrets: Secrets,
     /// The words after the program's name.
@@ -81,7 +80,8 @@ impl Session {
             ask: probe::ask_of(plan),
             cores: cores.clone(),
             spool: spools.start()?,
-            interrupts: self.interrupts.clone(),
+            // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
+            interrupts: Interrupts::listen().map_err(Failure::own)?,
         };
         let mut engine = LoadEngine::start(setup)?;
         let environment = self.environment(&engine, &cores, limit);

@@ -26,8 +26,8 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     let routes = routes(plan, secrets)?;
     let mut notes = Vec::new();
     let mut first: Option<ServerFacts> = None;
-    for (route, prefix) in routes.iter().zip(prefixes(plan)?) {
-        let url = &plan.target.endpoints[first.iter().len()].url;
+    for ((route, prefix), endpoint) in routes.iter().zip(prefixes(plan)?).zip(&plan.target.endpoints) {
+        let url = &endpoint.url;
         let models = format!("{prefix}{}", plan.target.models_path());
         let facts = probe::server(route, &models, wait).map_err(|error| redacted(url, &error, secrets))?;
         first.get_or_insert(facts);
@@ -35,7 +35,8 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     let facts = first.unwrap_or_default();
     choose_model(plan, &facts)?;
     let before = plan.workload.options.dropped.len();
-    for (route, endpoint) in routes.iter().zip(plan.target.endpoints.clone()) {
+    // One request is enough to learn what a fleet refuses; that each of it answers was asked above.
+    if let (Some(route), Some(endpoint)) = (routes.first(), plan.target.endpoints.first()) {
         let model = plan.target.models[0].clone();
         let probed = probe::request(route, plan, &model, PROBE)
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;

@@ -138,8 +138,8 @@ impl LoadEngine {
         }
     }
 
-    /// Sends the warm-up requests of a level and gives their E2E values.
-    fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<Vec<u64>, Error> {
+    /// Sends the warm-up requests of a level.
+    fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LegOutcome, Error> {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
         let users = concurrency.min(level.warmups);
@@ -148,8 +148,7 @@ impl LoadEngine {
         leg.from_plan = false;
         leg.duration = Duration::MAX;
         let parts = self.closed_parts(users, u64::from(level.warmups), Duration::ZERO, Duration::MAX);
-        let outcome = self.run_leg(leg, parts, &mut |_| {})?;
-        Ok(outcome.reports.into_iter().flat_map(|report| report.e2e_ns).collect())
+        self.run_leg(leg, parts, &mut |_| {})
     }
 
     fn closed_parts(&self, users: u32, units: u64, think: Duration, duration: Duration) -> Vec<Part> {
@@ -276,13 +275,15 @@ struct LegOutcome {
 impl Engine for LoadEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
-        let warm_e2e = if level.warmups > 0 { self.warm_up(ordinal, level, events)? } else { Vec::new() };
+        let warm_up =
+            if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
+        self.records += records(&warm_up);
         let windowed = is_windowed(level);
-        let cut = if windowed { cut(level, warm_e2e) } else { Duration::ZERO };
+        let cut = if windowed { cut(level, &warm_up) } else { Duration::ZERO };
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let parts = self.parts(ordinal, level);
         let outcome = self.run_leg(leg, parts, events)?;
-        self.records += level_records(&outcome.reports, level);
+        self.records += records(&outcome.reports);
         self.flush_spool(events);
         let span = span(&outcome, level);
         let window = if windowed && !outcome.interrupted {
@@ -401,7 +402,8 @@ fn is_windowed(level: &Level) -> bool {
 ///
 /// The measurement spec takes the E2E of the level itself. That is known only at its end, and gaps are pooled as
 /// requests end; so the cut is fixed before the level from the warm-up, which runs at the same concurrency.
-fn cut(level: &Level, mut warm_e2e_ns: Vec<u64>) -> Duration {
+fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
+    let mut warm_e2e_ns: Vec<u64> = warm_up.iter().flat_map(|report| &report.e2e_ns).copied().collect();
     let length = level.stop.duration_s.map_or(Duration::ZERO, seconds);
     warm_e2e_ns.sort_unstable();
     let median = warm_e2e_ns.get(warm_e2e_ns.len().saturating_sub(1) / 2).copied().unwrap_or(0);
@@ -420,9 +422,8 @@ fn span(outcome: &LegOutcome, level: &Level) -> Span {
     Span { t0, t1, t2: last_end.max(t1) }
 }
 
-/// Records of the level itself and of its warm-up.
-fn level_records(reports: &[ShardReport], level: &Level) -> u64 {
-    reports.iter().map(|report| report.records).sum::<u64>() + u64::from(level.warmups)
+fn records(reports: &[ShardReport]) -> u64 {
+    reports.iter().map(|report| report.records).sum()
 }
 
 fn seconds(s: f64) -> Duration {

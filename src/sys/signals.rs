@@ -23,6 +23,11 @@ impl Interrupts {
         Ok(interrupts)
     }
 
+    /// Counts one more, as a signal would.
+    pub fn raise(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The number of requests to stop so far.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokload::api::request::Template;
 use tokload::engine::Engine;
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
-use tokload::metrics::{Class, Flags, Phase, Record};
-use tokload::mock::{Answer, Break, Cut, Faults, Mock, Settings, When};
+use tokload::metrics::{Class, Flags, Kind, Phase, Record};
+use tokload::mock::{Answer, Break, Cut, Faults, Identity, Mock, Settings, When};
 use tokload::plan::{Arrivals, Driver, Endpoint, Level, Load, Plan, Stop};
 use tokload::run::LevelResult;
 use tokload::sys::clock::RunClock;
@@ -87,12 +87,22 @@ impl Run {
 }
 
 fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -> Run {
+    run_through(plan, shards, level, interrupts, tls::config(true, None).unwrap())
+}
+
+fn run_through(
+    plan: &Plan,
+    shards: usize,
+    level: &Level,
+    interrupts: Interrupts,
+    tls: Arc<rustls::ClientConfig>,
+) -> Run {
     let address = plan.target.endpoints[0].address().unwrap();
     let route = Route::new(RouteParts {
         address: &address,
         path: plan.target.request_path().to_owned(),
         headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-        tls: tls::config(true, None).unwrap(),
+        tls,
     })
     .unwrap();
     let template =
@@ -290,4 +300,101 @@ fn what_is_open_after_the_grace_period_is_unfinished() {
     };
     let run = run(&plan_for(mock.address().port()), 2, &level);
     assert_eq!(run.count(Class::Unfinished), 4);
+}
+
+fn identity() -> (Identity, String) {
+    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate_pem = key.cert.pem();
+    let identity = Identity {
+        certificate_pem: certificate_pem.clone().into_bytes(),
+        key_pem: key.signing_key.serialize_pem().into_bytes(),
+    };
+    (identity, certificate_pem)
+}
+
+/// Runs six requests over TLS against a server with its own certificate.
+fn run_over_tls(insecure: bool, trusts_it: bool) -> Run {
+    let (identity, pem) = identity();
+    let settings = Settings {
+        ttft: Duration::from_millis(5),
+        itl: Duration::from_millis(1),
+        tls: Some(identity),
+        ..Settings::default()
+    };
+    let mock = Mock::start(settings).unwrap();
+    let mut plan = plan_for(mock.address().port());
+    plan.target.endpoints[0].url = format!("https://localhost:{}", mock.address().port());
+    let roots = if trusts_it { Some(pem) } else { None };
+    let config = match roots {
+        Some(pem) => tls::config(insecure, Some(pem.as_bytes())).unwrap(),
+        None => {
+            // Any other certificate as the only root.
+            let (_, other) = self::identity();
+            tls::config(insecure, Some(other.as_bytes())).unwrap()
+        }
+    };
+    let mut level = level(Load::closed(2), 6);
+    level.warmups = 0;
+    run_through(&plan, 2, &level, Interrupts::default(), config)
+}
+
+#[test]
+fn tls_gives_the_same_reading_as_plain_http() {
+    for insecure in [false, true] {
+        let run = run_over_tls(insecure, true);
+        assert_eq!(run.count(Class::Ok), 6);
+        for record in run.measured() {
+            assert_eq!((record.output_tokens, record.events), (Some(5), 5));
+            assert!(record.conn <= record.sent && record.sent <= record.byte);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_certificate_is_refused_unless_told_otherwise() {
+    let run = run_over_tls(false, false);
+    assert_eq!(run.count(Class::Connect), 6);
+    assert!(run.measured().iter().all(|record| record.outcome.kind == Kind::Tls));
+    assert_eq!(run_over_tls(true, false).count(Class::Ok), 6);
+}
+
+#[test]
+fn every_address_of_a_name_is_tried() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    // The server listens on 127.0.0.1 only; where the name has ::1 as well, that one is refused first.
+    plan.target.endpoints[0].url = format!("http://localhost:{}", mock.address().port());
+    assert_eq!(run(&plan, 1, &level(Load::closed(2), 8)).count(Class::Ok), 8);
+}
+
+#[test]
+fn a_connection_closed_while_idle_costs_a_counted_resend_at_most() {
+    let settings = Settings {
+        ttft: Duration::from_millis(2),
+        itl: Duration::from_millis(1),
+        keep_alive: Some(Duration::from_millis(20)),
+        ..Settings::default()
+    };
+    let mock = Mock::start(settings).unwrap();
+    let mut load = Load::closed(2);
+    // Each user thinks for as long as the server keeps an idle connection: some requests meet the close.
+    load.think_s = 0.02;
+    let run = run(&plan_for(mock.address().port()), 2, &level(load, 40));
+    assert_eq!(run.count(Class::Ok), 40);
+    let resent = run.measured().iter().filter(|record| record.flags.contains(Flags::RESENT)).count() as u64;
+    assert_eq!(run.result.shards.iter().map(|shard| shard.resent).sum::<u64>(), resent);
+}
+
+#[test]
+fn a_halted_run_reports_what_there_is() {
+    let mock = mock(Faults {
+        cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })),
+        ..Faults::default()
+    });
+    let interrupts = Interrupts::default();
+    interrupts.raise();
+    interrupts.raise();
+    let run = run_with(&plan_for(mock.address().port()), 2, &level(Load::closed(3), 30), interrupts);
+    assert!(run.result.interrupted);
+    assert!(run.measured().len() <= 3, "nothing is sent after the user has said stop twice");
 }
