@@ -7,4 +7,5 @@ mod corpus;
 mod goldens;
 mod goldens_histogram;
 mod java_random;
+mod layers;
 mod wire_split;
