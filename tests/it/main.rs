@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod api_captures;
+mod captures;
 mod cases;
 mod corpus;
 mod goldens;
