@@ -216,7 +216,7 @@ impl Exchange {
         json: &mut Json,
         sink: &mut S,
     ) -> Progress {
-        if self.answer.record.byte.is_none() && !bytes.is_empty() {
+        if !self.over && self.answer.record.byte.is_none() && !bytes.is_empty() {
             self.answer.record.byte = Some(at.read);
         }
         let mut rest = bytes;

@@ -44,3 +44,13 @@ fn one_usage_per_answer_adds_what_was_made_and_counts_each_prompt_once() {
         assert_eq!(exchange.usages().total(&ask), Some(expected), "{answers} answers, {prompts} prompts");
     }
 }
+
+#[test]
+fn bytes_after_the_end_leave_the_record_alone() {
+    let mut exchange = Exchange::new();
+    exchange.begin(Ask::default(), Record::planned(0, Stamp::ZERO));
+    assert_eq!(exchange.on_timeout(Stamp::from_millis(5), TimeoutPhase::First), Progress::Over);
+    let record = *exchange.record();
+    assert_eq!(exchange.on_bytes(&at(6), HEAD, &mut Json::new(), &mut NoSink), Progress::Over);
+    assert_eq!(*exchange.record(), record);
+}
