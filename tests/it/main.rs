@@ -9,4 +9,5 @@ mod goldens;
 mod goldens_histogram;
 mod java_random;
 mod layers;
+mod lifecycle;
 mod wire_split;
