@@ -380,6 +380,9 @@ impl Exchange {
 
     fn on_head(&mut self, at: &Arrival) {
         let Some(head) = self.http.head() else { return };
+        if at.kernel.is_some() {
+            self.answer.expect_kernel_gaps();
+        }
         let status = head.status;
         self.answer.record.outcome.status = status;
         if !(200..300).contains(&status) {

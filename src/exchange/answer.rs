@@ -152,6 +152,11 @@ impl Answer {
         self.running = Running::default();
     }
 
+    /// Makes room for gaps by kernel stamps, once it is known that there are such.
+    pub(super) fn expect_kernel_gaps(&mut self) {
+        self.kernel_gaps.reserve(expected_events(&self.ask));
+    }
+
     /// Nothing that comes can change the outcome any more.
     pub(super) fn is_settled(&self) -> bool {
         self.done || self.failed
