@@ -187,7 +187,7 @@ impl Answer {
         self.failed = true;
         self.record.outcome = outcome;
         self.record.end = now;
-        message.clone_into(&mut self.message);
+        self.message.push_str(&message[..message.floor_char_boundary(SAID_BYTES_MAX)]);
         self.count_tokens();
     }
 
@@ -498,6 +498,9 @@ impl<S: Sink> Reader for Reading<'_, S> {
         self.said.error = Some(message.to_owned());
     }
 }
+
+/// Most bytes kept of what a server says of a failure.
+pub(super) const SAID_BYTES_MAX: usize = 1 << 10;
 
 /// Room to reserve for gaps: what was asked for, within reason.
 fn expected_events(ask: &Ask) -> usize {

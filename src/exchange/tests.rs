@@ -54,3 +54,29 @@ fn bytes_after_the_end_leave_the_record_alone() {
     assert_eq!(exchange.on_bytes(&at(6), HEAD, &mut Json::new(), &mut NoSink), Progress::Over);
     assert_eq!(*exchange.record(), record);
 }
+
+#[test]
+fn one_line_end_behind_a_response_is_tolerated_however_it_is_cut() {
+    let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    for (behind, reusable) in [
+        (&b""[..], true),
+        (b"\r\n", true),
+        (b"\n", true),
+        (b"\r", false),
+        (b"\n\n", false),
+        (b"\r\n\r\n", false),
+        (b"\rx", false),
+        (b"H", false),
+    ] {
+        let bytes = [&whole[..], behind].concat();
+        for cut in 0..=bytes.len() {
+            let mut exchange = Exchange::new();
+            exchange.begin(Ask::default(), Record::planned(0, Stamp::ZERO));
+            let (left, right) = bytes.split_at(cut);
+            let _ = exchange.on_bytes(&at(1), left, &mut Json::new(), &mut NoSink);
+            let progress = exchange.on_bytes(&at(1), right, &mut Json::new(), &mut NoSink);
+            assert_eq!(progress, Progress::Over);
+            assert_eq!(exchange.reusable(), reusable, "{behind:?} cut at {cut}");
+        }
+    }
+}
