@@ -149,7 +149,7 @@ fn misplaced_words(module: &str, source: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (words, allowed) in FENCES.iter().chain([&CLOCKS]) {
         let inside = |place: &&str| format!("{module}::").starts_with(&format!("{place}::"));
-        if allowed.iter().any(|place| inside(place)) {
+        if allowed.iter().any(inside) {
             continue;
         }
         for word in *words {
@@ -221,14 +221,14 @@ fn skipped_len(text: &str) -> usize {
         upto("*/", 2)
     } else if raw[hashes..].starts_with('"') {
         upto(&format!("\"{}", "#".repeat(hashes)), text.len() - raw.len() + hashes + 1)
-    } else if text.starts_with('"') {
+    } else if let Some(string) = text.strip_prefix('"') {
         let mut escaped = false;
         let ends = |c: char| {
             let is_end = c == '"' && !escaped;
             escaped = c == '\\' && !escaped;
             is_end
         };
-        text[1..].find(ends).map_or(text.len(), |at| at + 2)
+        string.find(ends).map_or(text.len(), |at| at + 2)
     } else if text.starts_with("'\\") {
         upto("'", 3)
     } else {
