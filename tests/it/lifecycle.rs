@@ -655,18 +655,67 @@ fn completions_are_timed_as_chat_is() {
     assert_eq!((record.output_tokens, record.output_source), (Some(2), TokenSource::Events));
 }
 
+/// An `error` field is no event, but the answer has failed, however it ends.
+#[test]
+fn an_error_field_fails_the_answer_at_every_end() {
+    let mut script = stream(&[(10, content("a"))]);
+    script[0].1.extend(b"9\r\nerror: x\n\r\n1\r\n\n\r\n");
+    let [done, last] = [event(DONE), LAST_CHUNK.to_owned()].map(String::into_bytes);
+    for (more, end) in [
+        (vec![], Some(End::Close)),
+        (vec![], Some(End::Reset)),
+        (vec![], Some(End::Timeout(TimeoutPhase::Gap))),
+        (vec![(20, done.clone())], Some(End::Close)),
+        (vec![(20, done), (20, last.clone())], None),
+        (vec![(20, last)], None),
+    ] {
+        let (mut connection, progress) = played(Ask::default(), &[script.clone(), more].concat());
+        let progress = end.map_or(progress, |end| connection.end(50, end));
+        assert_eq!(progress, Progress::Over);
+        let outcome = Outcome::new(Class::StreamError, Kind::InBandError, 200);
+        assert_eq!(connection.record().outcome, outcome, "{end:?}");
+        assert_eq!(connection.exchange.message(), "x");
+    }
+}
+
 /// What a connection has seen before must not show in the next request.
 #[test]
 fn a_used_exchange_is_as_a_new_one() {
-    let script = golden_stream();
-    let mut connection = Connection::default();
-    for (index, point) in [Point::InHead, Point::InsideEvent, Point::AfterDone].into_iter().enumerate() {
-        connection.send(Ask { answers: 3, ..Ask::default() }, index as u64, 0);
-        let _ = connection.play(0, &up_to(point));
-        let _ = connection.end(100, End::Reset);
+    let thought = r#"{"choices":[{"index":0,"delta":{"reasoning":"hm"}}]}"#;
+    let hidden = r#"{"choices":[],"usage":{"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":4}}}"#;
+    let counted = r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"completion_tokens":3}}"#;
+    let said = |data: &[&str]| {
+        let events: Vec<_> = data.iter().map(|data| (10, (*data).to_owned())).collect();
+        whole_stream(&events)
+    };
+    let before = [
+        up_to(Point::InHead),
+        up_to(Point::InsideEvent),
+        up_to(Point::AfterDone),
+        said(&[counted, counted]),
+        said(&[thought, FINISH, r#"{"error":{"message":"out of memory"}}"#]),
+        vec![(5, b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"choices\":".to_vec())],
+    ];
+    let after = [
+        golden_stream(),
+        said(&[DONE]),
+        said(&[counted, DONE]),
+        said(&[&content("a"), hidden, FINISH]),
+        up_to(Point::AfterRole),
+    ];
+    for used in &before {
+        for script in &after {
+            let mut connection = Connection { kernel_lag_ms: Some(1), ..Connection::default() };
+            connection.send(Ask { answers: 3, max_tokens: 2, ..Ask::default() }, 4, 0);
+            let _ = connection.play(0, used);
+            let _ = connection.end(100, End::Close);
+            (connection.reads, connection.kernel_lag_ms) = (0, None);
+            connection.send(Ask::default(), 0, 0);
+            let _ = connection.play(0, script);
+            let _ = connection.end(900, End::Abandon);
+            let (mut fresh, _) = played(Ask::default(), script);
+            let _ = fresh.end(900, End::Abandon);
+            assert_eq!(learned(connection), learned(fresh));
+        }
     }
-    connection.reads = 0;
-    connection.send(Ask::default(), 0, 0);
-    let _ = connection.play(0, &script);
-    assert_eq!(learned(connection), learned(played(Ask::default(), &script).0));
 }
