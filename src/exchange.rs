@@ -8,6 +8,7 @@
 //! answer), because only then can the connection serve another request.
 
 mod answer;
+mod fuzz;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ use crate::wire::{lines, sse};
 
 use answer::Answer;
 pub use answer::Usages;
+#[doc(hidden)]
+pub use fuzz::fuzz_exchange;
 
 /// One read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +123,31 @@ pub struct Exchange {
     lines: lines::Decoder,
     answer: Answer,
     over: bool,
-    /// Bytes that belong to no response followed ours.
-    leftover: bool,
+    behind: Behind,
+}
+
+/// What followed the response on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    /// Nothing.
+    Nothing,
+    /// The first half of a line end.
+    CarriageReturn,
+    /// One line end: tolerated, in the spirit of RFC 9112, section 2.2.
+    LineEnd,
+    /// Bytes that belong to no response, an end of the connection, or an end of our patience.
+    Unfit,
+}
+
+impl Behind {
+    /// The same after one byte more; one at a time, so that a cut changes nothing.
+    fn then(self, byte: u8) -> Behind {
+        match (self, byte) {
+            (Behind::Nothing, b'\r') => Behind::CarriageReturn,
+            (Behind::Nothing | Behind::CarriageReturn, b'\n') => Behind::LineEnd,
+            _ => Behind::Unfit,
+        }
+    }
 }
 
 /// How the body is read.
@@ -158,7 +184,7 @@ impl Exchange {
             lines: lines::Decoder::new(lines::Limits::default()),
             answer: Answer::new(),
             over: false,
-            leftover: false,
+            behind: Behind::Nothing,
         }
     }
 
@@ -187,7 +213,7 @@ impl Exchange {
         self.whole.shrink_to(MESSAGE_BYTES_MAX);
         self.body = Body::Unknown;
         self.over = false;
-        self.leftover = false;
+        self.behind = Behind::Nothing;
     }
 
     /// Taken in hand, before looking for a connection.
@@ -216,7 +242,7 @@ impl Exchange {
         json: &mut Json,
         sink: &mut S,
     ) -> Progress {
-        if self.answer.record.byte.is_none() && !bytes.is_empty() {
+        if !self.over && self.answer.record.byte.is_none() && !bytes.is_empty() {
             self.answer.record.byte = Some(at.read);
         }
         let mut rest = bytes;
@@ -235,8 +261,7 @@ impl Exchange {
                 Err(_) => self.cut(Cut::Broken, at.read),
             }
         }
-        // A stray line end after a complete message is tolerated, as in RFC 9112, section 2.2.
-        self.leftover |= !matches!(rest, b"" | b"\n" | b"\r\n");
+        self.behind = rest.iter().fold(self.behind, |behind, byte| behind.then(*byte));
         Progress::Over
     }
 
@@ -251,7 +276,7 @@ impl Exchange {
                 Err(_) => self.cut(Cut::Closed, now),
             }
         }
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         Progress::Over
     }
 
@@ -260,7 +285,7 @@ impl Exchange {
         if !self.over {
             self.cut(Cut::Reset, now);
         }
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         Progress::Over
     }
 
@@ -269,7 +294,7 @@ impl Exchange {
         if !self.over {
             self.cut(Cut::Timeout(phase), now);
         }
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         Progress::Over
     }
 
@@ -277,7 +302,7 @@ impl Exchange {
     pub fn on_no_connection(&mut self, now: Stamp, kind: Kind, message: &str) -> Progress {
         self.answer.fail(Outcome::new(Class::Connect, kind, 0), now, message);
         self.over = true;
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         Progress::Over
     }
 
@@ -290,7 +315,7 @@ impl Exchange {
             self.answer.fail(Outcome::new(Class::Unfinished, Kind::None, status), now, "");
         }
         self.over = true;
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         Progress::Over
     }
 
@@ -309,7 +334,8 @@ impl Exchange {
     /// Whether the connection may serve another request; final once the exchange is over.
     #[must_use]
     pub fn reusable(&self) -> bool {
-        self.over && !self.leftover && self.http.is_complete() && self.http.keep_alive()
+        let fit = matches!(self.behind, Behind::Nothing | Behind::LineEnd);
+        self.over && fit && self.http.is_complete() && self.http.keep_alive()
     }
 
     /// No byte of a response has come: on a reused connection the request may be sent once more.
@@ -378,6 +404,15 @@ impl Exchange {
         &self.answer.usages
     }
 
+    /// Bytes of the response kept inside: of an unfinished head, event or line, and of a body that is read whole.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        self.http.buffered_bytes()
+            + self.sse.buffered_bytes()
+            + self.lines.buffered_bytes()
+            + self.whole.len()
+    }
+
     fn on_interim<S: Sink>(&mut self, status: u16, at: &Arrival, alone: bool, sink: &mut S) {
         // The final response has a first byte of its own.
         self.answer.record.byte = (!alone).then_some(at.read);
@@ -386,6 +421,9 @@ impl Exchange {
 
     fn on_head(&mut self, at: &Arrival) {
         let Some(head) = self.http.head() else { return };
+        if at.kernel.is_some() {
+            self.answer.expect_kernel_gaps();
+        }
         let status = head.status;
         self.answer.record.outcome.status = status;
         if !(200..300).contains(&status) {
@@ -497,7 +535,7 @@ impl Exchange {
     /// The response ended before its framing did.
     fn cut(&mut self, cut: Cut, now: Stamp) {
         self.over = true;
-        self.leftover = true;
+        self.behind = Behind::Unfit;
         self.answer.fail_if_doomed(now);
         if self.answer.is_settled() {
             if self.answer.done && !self.answer.has_failed() {

@@ -33,9 +33,10 @@ pub mod summary;
 
 // Floor 4, engines.
 pub mod engine;
+pub mod pace;
+// What runs on the runtime waits through `pace`.
 pub mod load;
 pub mod mock;
-pub mod pace;
 
 // Floor 5, artefacts.
 pub mod run_file;

@@ -59,32 +59,41 @@ pub struct Usages {
     pub last: Option<Usage>,
     /// How many there were.
     pub count: u32,
-    completion_sum: u32,
-    prompt_sum: u32,
+    /// All of them added up.
+    sum: Usage,
 }
 
 impl Usages {
     fn add(&mut self, usage: Usage) {
+        let add = |sum: Option<u32>, one: Option<u32>| match (sum, one) {
+            (Some(sum), Some(one)) => Some(sum.saturating_add(one)),
+            (sum, one) => sum.or(one),
+        };
         self.count = self.count.saturating_add(1);
-        self.completion_sum = self.completion_sum.saturating_add(usage.completion.unwrap_or(0));
-        self.prompt_sum = self.prompt_sum.saturating_add(usage.prompt.unwrap_or(0));
+        self.sum = Usage {
+            prompt: add(self.sum.prompt, usage.prompt),
+            completion: add(self.sum.completion, usage.completion),
+            cached: add(self.sum.cached, usage.cached),
+            reasoning: add(self.sum.reasoning, usage.reasoning),
+        };
         self.last = Some(usage);
     }
 
     /// The counts of the whole response: the last object, or, where there is exactly one per answer (llama.cpp), the
-    /// sum of completion tokens, with the prompt counted once per prompt.
+    /// sum of what was made, with the prompt and its cached part counted once per prompt.
     #[must_use]
     pub fn total(&self, ask: &Ask) -> Option<Usage> {
         let last = self.last?;
         if ask.answers < 2 || self.count != ask.answers {
             return Some(last);
         }
-        let prompt = if ask.prompts > 1 {
-            Some(self.prompt_sum / (ask.answers / ask.prompts).max(1))
-        } else {
-            last.prompt
-        };
-        Some(Usage { prompt, completion: Some(self.completion_sum), ..last })
+        let made = Usage { completion: self.sum.completion, reasoning: self.sum.reasoning, ..last };
+        if ask.prompts < 2 {
+            return Some(made);
+        }
+        let per_prompt = (ask.answers / ask.prompts).max(1);
+        let once = |sum: Option<u32>| sum.map(|sum| sum / per_prompt);
+        Some(Usage { prompt: once(self.sum.prompt), cached: once(self.sum.cached), ..made })
     }
 }
 
@@ -143,6 +152,11 @@ impl Answer {
         self.running = Running::default();
     }
 
+    /// Makes room for gaps by kernel stamps, once it is known that there are such.
+    pub(super) fn expect_kernel_gaps(&mut self) {
+        self.kernel_gaps.reserve(expected_events(&self.ask));
+    }
+
     /// Nothing that comes can change the outcome any more.
     pub(super) fn is_settled(&self) -> bool {
         self.done || self.failed
@@ -173,7 +187,7 @@ impl Answer {
         self.failed = true;
         self.record.outcome = outcome;
         self.record.end = now;
-        message.clone_into(&mut self.message);
+        self.message.push_str(&message[..message.floor_char_boundary(SAID_BYTES_MAX)]);
         self.count_tokens();
     }
 
@@ -484,6 +498,9 @@ impl<S: Sink> Reader for Reading<'_, S> {
         self.said.error = Some(message.to_owned());
     }
 }
+
+/// Most bytes kept of what a server says of a failure.
+pub(super) const SAID_BYTES_MAX: usize = 1 << 10;
 
 /// Room to reserve for gaps: what was asked for, within reason.
 fn expected_events(ask: &Ask) -> usize {

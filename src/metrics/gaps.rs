@@ -28,8 +28,10 @@ impl Gaps {
     }
 
     /// Makes room for the gaps of `events` content events in all, so that recording them does not allocate.
+    ///
+    /// Room for gaps per token, which most servers give no cause for, is made as large when the first one comes.
     pub fn reserve(&mut self, events: usize) {
-        self.codes.reserve(events);
+        self.codes.reserve(events.saturating_sub(self.codes.len()));
     }
 
     /// Forgets the gaps, keeps the memory.
@@ -62,6 +64,9 @@ impl Gaps {
         self.token_totals.record_n(each, k64);
         if each > Histogram::HIGHEST_NS {
             self.token_overflow += k64;
+        }
+        if self.token_codes.len() == self.token_codes.capacity() {
+            self.token_codes.reserve(self.codes.capacity().saturating_sub(self.token_codes.len()));
         }
         let code = Histogram::bucket_of(each);
         let mut left = k;

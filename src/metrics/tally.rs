@@ -47,6 +47,7 @@ impl Tally {
     #[must_use]
     pub fn new(start: Stamp) -> Tally {
         let mut tally = Tally { start, ..Tally::default() };
+        tally.series.prepare();
         for metric in Metric::ALL.into_iter().filter(|metric| !OPTIONAL.contains(metric)) {
             tally.histograms[metric as usize].prepare();
         }

@@ -9,7 +9,7 @@
 //! carries nothing; it has then used all it can and needs more input. Do not stop merely because the input is
 //! used up: the end of a message takes no bytes of its own.
 
-mod cuts;
+pub(crate) mod cuts;
 pub mod http;
 pub mod json;
 pub mod lines;

@@ -17,6 +17,16 @@ fn replay(target: &str, law: fn(&[u8])) {
 }
 
 #[test]
+fn exchange_corpus_keeps_its_law() {
+    replay("exchange", tokload::exchange::fuzz_exchange);
+}
+
+#[test]
+fn json_scan_corpus_keeps_its_law() {
+    replay("json_scan", tokload::api::fuzz_json_scan);
+}
+
+#[test]
 fn sse_corpus_keeps_its_law() {
     replay("sse", tokload::wire::sse::fuzz_sse);
 }

@@ -3,6 +3,7 @@
 mod aggregates;
 mod api_captures;
 mod args;
+mod captures;
 mod cases;
 mod corpus;
 mod goldens;
@@ -14,4 +15,6 @@ mod plan;
 mod report;
 mod run_file;
 mod schedule;
+mod layers;
+mod lifecycle;
 mod wire_split;
