@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use monoio::net::TcpStream;
-use monoio::{FusionDriver, FusionRuntime, IoUringDriver, LegacyDriver, RuntimeBuilder};
+use monoio::{IoUringDriver, LegacyDriver, Runtime, RuntimeBuilder};
 
 use crate::plan::Driver;
 use crate::sys::clock::RunClock;
@@ -50,19 +50,24 @@ pub enum Kernel {
 /// # Errors
 /// The kernel refuses the wished interface, or the system has no descriptor left.
 pub fn block_on<F: Future>(driver: Driver, start: impl FnOnce(Kernel) -> F) -> io::Result<F::Output> {
-    match driver {
-        // The fused driver asks for every operation that the runtime needs; a ring may still be refused afterwards
-        // (locked memory, descriptors).
-        Driver::Auto => match RuntimeBuilder::<FusionDriver>::new().build() {
-            Ok(FusionRuntime::Uring(mut runtime)) => Ok(runtime.block_on(start(Kernel::IoUring))),
-            Ok(FusionRuntime::Legacy(mut runtime)) => Ok(runtime.block_on(start(Kernel::Epoll))),
-            Err(_) => block_on(Driver::Epoll, start),
-        },
-        Driver::Epoll => Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(start(Kernel::Epoll))),
-        Driver::IoUring => {
-            Ok(RuntimeBuilder::<IoUringDriver>::new().build()?.block_on(start(Kernel::IoUring)))
+    if driver != Driver::Epoll {
+        match ring() {
+            Ok(mut runtime) => return Ok(runtime.block_on(start(Kernel::IoUring))),
+            Err(error) if driver == Driver::IoUring => return Err(error),
+            // Forbidden by the kernel or a container, or locked memory or descriptors are short.
+            Err(_) => {}
         }
     }
+    Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(start(Kernel::Epoll)))
+}
+
+/// A runtime on io_uring whose ring knows that one thread alone uses it and does the kernel's deferred work when it
+/// asks: without that each completion may interrupt the thread. Kernels before 6.1 get a plain ring.
+fn ring() -> io::Result<Runtime<IoUringDriver>> {
+    let mut tuned = io_uring::IoUring::builder();
+    tuned.setup_single_issuer().setup_defer_taskrun();
+    let tuned = RuntimeBuilder::<IoUringDriver>::new().uring_builder(tuned).build();
+    tuned.or_else(|_| RuntimeBuilder::<IoUringDriver>::new().build())
 }
 
 /// The waiting of one thread.

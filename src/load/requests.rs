@@ -71,7 +71,8 @@ impl Requests {
             };
         }
         // Sends are taken in the order of the schedule: what is written for earlier ones will not be needed.
-        while let Some((index, request)) = self.ahead.pop_front_if(|(index, _)| *index <= due.index) {
+        while self.ahead.front().is_some_and(|(index, _)| *index <= due.index) {
+            let Some((index, request)) = self.ahead.pop_front() else { break };
             self.ahead_bytes -= request.len();
             if index == due.index {
                 return request;

@@ -247,9 +247,8 @@ fn check_timing(id: &str, expected: &Value, exchange: &Exchange) {
 
 fn every_way_to_cut(case: &Value, len: usize) -> Vec<Vec<usize>> {
     let mut ways = vec![Vec::new()];
-    match &case["splits"] {
-        Value::Array(ends) => ways.push(ends.iter().map(|end| end.as_u64().unwrap() as usize).collect()),
-        _ => {}
+    if let Value::Array(ends) = &case["splits"] {
+        ways.push(ends.iter().map(|end| end.as_u64().unwrap() as usize).collect())
     }
     // A megabyte byte by byte says nothing that a kilobyte does not.
     if len <= 64 << 10 {

@@ -1,0 +1,167 @@
+//! How requests end: answered, timed out, given up, cancelled; and what becomes of their connections.
+
+use std::time::Duration;
+
+use super::Shard;
+use super::work::Work;
+use crate::exchange::Progress;
+use crate::load::agenda::later;
+use crate::load::connection::State;
+use crate::load::leg::Halt;
+use crate::metrics::{Class, Record, TimeoutPhase};
+use crate::time::Stamp;
+
+/// How long the end of the framing is awaited after `[DONE]` before the connection is given up.
+const LINGER: Duration = Duration::from_secs(1);
+/// A user whose connection was refused comes back no sooner: a dead server is not to be hammered.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+/// A slot in use is looked at by the deadline wheel at least this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const RECORDS_PER_BLOCK: usize = 512;
+
+impl Shard {
+    /// Settles a request whose exchange is over.
+    pub(super) fn after(&mut self, work: &mut Work, slot: usize, progress: Progress) {
+        let now = self.pace.clock().now();
+        let connection = &mut self.connections[slot];
+        if progress == Progress::Pending {
+            // Another limit runs from here on, and it may be shorter than the one being watched.
+            if connection.exchange.waiting_for().phase != connection.watched {
+                self.watch_deadline(work, slot, now);
+            }
+            return;
+        }
+        let exchange = &connection.exchange;
+        let record = *exchange.record();
+        work.on_done(&record, exchange, &connection.times);
+        self.gauges.on_done(record.outcome.is_ok());
+        let due = connection.due;
+        if !connection.is_sent {
+            let request = std::mem::take(&mut connection.request);
+            work.requests.give_back(due.user, request);
+        }
+        let pause = if record.outcome.class == Class::Connect { REFUSED_PAUSE } else { Duration::ZERO };
+        work.agenda.on_done(due.user, now, pause);
+        if let Some(permits) = &work.leg.permits {
+            permits.release(self.place);
+        }
+        if self.connections[slot].exchange.reusable() && self.connections[slot].is_sent {
+            let connection = &mut self.connections[slot];
+            connection.state = State::Idle;
+            let route = connection.route;
+            self.set_write_interest(slot, false);
+            self.idle[route].push(slot as u32);
+        } else {
+            self.free(slot);
+        }
+        if work.block.records.len() >= RECORDS_PER_BLOCK * Record::BYTES {
+            self.flush_records(work);
+        }
+    }
+
+    pub(super) fn free(&mut self, slot: usize) {
+        self.connections[slot].close();
+        self.spare.push(slot as u32);
+    }
+
+    pub(super) fn drop_idle(&mut self, slot: usize) {
+        let route = self.connections[slot].route;
+        self.idle[route].retain(|idle| *idle as usize != slot);
+        self.free(slot);
+    }
+
+    pub(super) fn flush_records(&mut self, work: &mut Work) {
+        if let Some(spool) = &self.spool
+            && !work.block.records.is_empty()
+        {
+            spool.send(std::mem::take(&mut work.block));
+        }
+        work.block.records.clear();
+        work.block.chunks.clear();
+    }
+
+    /// Has the wheel look at `slot` when its deadline may have passed, or after [`LOOK_AGAIN`]: so there is one entry
+    /// per slot, not one per request.
+    pub(super) fn watch_deadline(&mut self, work: &Work, slot: usize, now: Stamp) {
+        let at = self.deadline(work, slot).0.max(now).min(now + LOOK_AGAIN);
+        let connection = &mut self.connections[slot];
+        connection.watched = connection.exchange.waiting_for().phase;
+        if at < connection.looked_at {
+            connection.looked_at = at;
+            self.deadlines.insert(at, slot as u64);
+        }
+    }
+
+    /// When the request on `slot` next passes a limit, and which one.
+    pub(super) fn deadline(&self, work: &Work, slot: usize) -> (Stamp, TimeoutPhase) {
+        let connection = &self.connections[slot];
+        let limits = &work.leg.limits;
+        let start = connection.exchange.record().start;
+        let total = (later(start, limits.total), TimeoutPhase::Total);
+        let waiting = connection.exchange.waiting_for();
+        let running = match (connection.state, waiting.phase) {
+            (State::Opening, _) => (later(start, limits.connect), TimeoutPhase::Connect),
+            (_, None) => (waiting.since + LINGER, TimeoutPhase::Gap),
+            // Silence is silence of the connection: a keep-alive is a sign of life.
+            (_, Some(TimeoutPhase::Gap)) => (later(connection.last_read, limits.gap), TimeoutPhase::Gap),
+            (_, Some(phase)) => (later(waiting.since, limits.first), phase),
+        };
+        if total.0 < running.0 { total } else { running }
+    }
+
+    pub(super) fn check_deadlines(&mut self, work: &mut Work, now: Stamp) {
+        if now < self.deadlines.next() {
+            return;
+        }
+        let mut due = Vec::new();
+        self.deadlines.expire(now, &mut due);
+        for slot in due {
+            let slot = slot as usize;
+            self.connections[slot].looked_at = Stamp::MAX;
+            if !matches!(self.connections[slot].state, State::Opening | State::Busy) {
+                continue;
+            }
+            let (at, phase) = self.deadline(work, slot);
+            if at > now {
+                self.watch_deadline(work, slot, now);
+                continue;
+            }
+            let progress = self.connections[slot].exchange.on_timeout(now, phase);
+            self.after(work, slot, progress);
+        }
+    }
+
+    /// Stops when the planned length is over or the user says so, and gives up what is open after the grace period.
+    pub(super) fn check_end(&mut self, work: &mut Work, now: Stamp) {
+        let halted = work.leg.signal.halted();
+        if work.give_up.is_none() && (now >= work.end || halted != Halt::No) {
+            work.agenda.stop();
+            work.give_up = Some(later(now.min(work.end), work.leg.grace));
+            if halted != Halt::No {
+                self.cancel_waiting(work, now);
+            }
+        }
+        if halted == Halt::Abort || work.give_up.is_some_and(|at| now >= at) {
+            self.abandon(work, now);
+        }
+    }
+
+    /// Requests that wait for the cap when the user stops the run are never sent: neither success nor failure.
+    pub(super) fn cancel_waiting(&mut self, work: &mut Work, now: Stamp) {
+        for due in std::mem::take(&mut work.waiting) {
+            work.on_unsent(&due, now, Class::Cancelled);
+        }
+    }
+
+    pub(super) fn abandon(&mut self, work: &mut Work, now: Stamp) {
+        for due in std::mem::take(&mut work.waiting) {
+            work.on_unsent(&due, now, Class::Unfinished);
+        }
+        for slot in 0..self.connections.len() {
+            if matches!(self.connections[slot].state, State::Opening | State::Busy) {
+                let progress = self.connections[slot].exchange.on_abandoned(now);
+                self.after(work, slot, progress);
+            }
+        }
+    }
+}

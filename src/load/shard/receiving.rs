@@ -1,0 +1,178 @@
+//! From a ready socket to the exchange: the stamp is taken right after the read returns.
+
+use std::io;
+
+use super::Shard;
+use super::work::{Ear, Work};
+use crate::exchange::{Arrival, Progress};
+use crate::load::connection::State;
+use crate::sys::epoll::Ready;
+use crate::sys::socket::Received;
+use crate::time::Stamp;
+
+impl Shard {
+    pub(super) fn on_ready(&mut self, work: &mut Work, ready: Ready) {
+        let Some(slot) = self.slot_of(ready.token) else { return };
+        match self.connections[slot].state {
+            State::Closed => {}
+            State::Idle => self.drop_idle(slot),
+            State::Opening => self.on_opening(work, slot, ready),
+            State::Busy => {
+                if ready.writable && !self.connections[slot].is_sent && self.connections[slot].watches_writes
+                {
+                    self.send(work, slot);
+                }
+                if ready.readable && self.slot_of(ready.token).is_some() {
+                    self.read(work, slot, false);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_opening(&mut self, work: &mut Work, slot: usize, ready: Ready) {
+        let token = ready.token;
+        if self.connections[slot].transport.is_ready() || !ready.readable {
+            let connected = match &self.connections[slot].socket {
+                Some(socket) => socket.connected(),
+                None => Err(io::ErrorKind::NotConnected.into()),
+            };
+            if let Err(error) = connected {
+                return self.try_next_address(work, slot, &error);
+            }
+        }
+        if let Err(error) = self.handshake(slot, ready) {
+            return self.try_next_address(work, slot, &error);
+        }
+        if !self.connections[slot].transport.is_ready() || self.slot_of(token).is_none() {
+            return;
+        }
+        let now = self.pace.clock().now();
+        let connection = &mut self.connections[slot];
+        connection.state = State::Busy;
+        connection.exchange.on_connected(now, true);
+        self.preferred[connection.route] = connection.address;
+        self.watch_deadline(work, slot, now);
+        self.send(work, slot);
+    }
+
+    /// Carries the TLS handshake on; nothing to do without TLS.
+    pub(super) fn handshake(&mut self, slot: usize, ready: Ready) -> io::Result<()> {
+        let connection = &mut self.connections[slot];
+        if connection.transport.is_ready() {
+            return Ok(());
+        }
+        let Some(socket) = &connection.socket else { return Ok(()) };
+        if ready.readable {
+            match socket.receive(&mut self.buffer)? {
+                Received::Bytes(count) => {
+                    connection.transport.open(&self.buffer[..count], &mut self.plain).map(|_| ())?;
+                }
+                Received::End => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "closed during the TLS handshake",
+                    ));
+                }
+                Received::Nothing => {}
+            }
+        }
+        let flushed = connection.transport.flush(socket)?;
+        self.set_write_interest(slot, !flushed);
+        Ok(())
+    }
+
+    pub(super) fn try_next_address(&mut self, work: &mut Work, slot: usize, error: &io::Error) {
+        let now = self.pace.clock().now();
+        let connection = &mut self.connections[slot];
+        let addresses = work.leg.target.routes[connection.route].addresses.len();
+        // Another address of a server that does not speak TLS would not either.
+        if connection.tried < addresses && error.kind() != io::ErrorKind::InvalidData {
+            return self.connect(work, slot, now);
+        }
+        self.fail_to_connect(work, slot, error);
+    }
+
+    /// One read: the stamp is taken right after it returns, before anything is looked at.
+    pub(super) fn read(&mut self, work: &mut Work, slot: usize, broken: bool) {
+        let connection = &mut self.connections[slot];
+        let Some(socket) = &connection.socket else { return };
+        let received = socket.receive(&mut self.buffer);
+        let now = self.pace.clock().now();
+        match received {
+            Ok(Received::Bytes(count)) => {
+                connection.read_no += 1;
+                connection.last_read = now;
+                work.check.reads += 1;
+                work.check.read_bytes += count as u64;
+                let at = Arrival { read: now, kernel: None, read_no: connection.read_no };
+                self.on_bytes(work, slot, at, count);
+            }
+            Ok(Received::Nothing) if !broken => {}
+            Ok(Received::End) => self.on_end_of_connection(work, slot, now, true),
+            Ok(Received::Nothing) | Err(_) => self.on_end_of_connection(work, slot, now, false),
+        }
+    }
+
+    pub(super) fn on_bytes(&mut self, work: &mut Work, slot: usize, at: Arrival, count: usize) {
+        let connection = &mut self.connections[slot];
+        let opened = match connection.transport.open(&self.buffer[..count], &mut self.plain) {
+            Ok(opened) => opened,
+            Err(_) => return self.on_end_of_connection(work, slot, at.read, false),
+        };
+        let ended = opened.ended;
+        let mut ear = Ear {
+            tally: &mut work.tally,
+            gauges: &self.gauges,
+            check: &mut work.check,
+            last_content_read: &mut connection.last_content_read,
+            times: work.leg.keep_chunks.then_some(&mut connection.times),
+        };
+        let progress = connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear);
+        if progress == Progress::Pending && ended {
+            return self.on_end_of_connection(work, slot, at.read, true);
+        }
+        self.after(work, slot, progress);
+    }
+
+    pub(super) fn on_end_of_connection(
+        &mut self,
+        work: &mut Work,
+        slot: usize,
+        now: Stamp,
+        in_good_order: bool,
+    ) {
+        let connection = &mut self.connections[slot];
+        if connection.reused && connection.exchange.is_unanswered() {
+            return self.resend(work, slot, now);
+        }
+        let mut ear = Ear {
+            tally: &mut work.tally,
+            gauges: &self.gauges,
+            check: &mut work.check,
+            last_content_read: &mut connection.last_content_read,
+            times: work.leg.keep_chunks.then_some(&mut connection.times),
+        };
+        let progress = if in_good_order {
+            connection.exchange.on_eof(now, &mut self.json, &mut ear)
+        } else {
+            connection.exchange.on_reset(now)
+        };
+        self.after(work, slot, progress);
+    }
+
+    /// The peer closed a connection that had been idle just when a request was written to it: once more on a fresh
+    /// one, counted, with the clock running on.
+    pub(super) fn resend(&mut self, work: &mut Work, slot: usize, now: Stamp) {
+        let connection = &mut self.connections[slot];
+        connection.exchange.resend();
+        if connection.is_sent {
+            let due = connection.due;
+            connection.request = work.requests.write(due.index);
+        }
+        connection.written = 0;
+        connection.is_sent = false;
+        connection.tried = 0;
+        work.check.resent += 1;
+        self.connect(work, slot, now);
+    }
+}

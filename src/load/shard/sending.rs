@@ -1,0 +1,167 @@
+//! From a due request to its bytes in the kernel: permits, connections, writes.
+
+use std::io;
+
+use super::Shard;
+use super::work::Work;
+use crate::load::agenda::Due;
+use crate::load::connection::{Connection, State};
+use crate::metrics::{Flags, Kind, Record};
+use crate::sys::epoll::Interest;
+use crate::time::Stamp;
+
+impl Shard {
+    pub(super) fn send_due(&mut self, work: &mut Work) {
+        while !work.waiting.is_empty()
+            && work.leg.permits.as_ref().is_some_and(|all| all.take_grant(self.place))
+        {
+            if let Some(due) = work.waiting.pop_front() {
+                self.start(work, due, self.pace.clock().now());
+            }
+        }
+        while let Some(due) = work.agenda.pop(self.pace.clock().now()) {
+            work.last_plan = Some(work.last_plan.map_or(due.plan, |last| last.max(due.plan)));
+            let admitted =
+                work.leg.permits.as_ref().is_none_or(|permits| permits.acquire(self.place, due.plan));
+            if admitted {
+                self.start(work, due, due.plan);
+            } else {
+                work.waiting.push_back(due);
+            }
+        }
+    }
+
+    /// Takes a request in hand.
+    pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp) {
+        let request = work.requests.take(&due);
+        let route = work.leg.target.route_of(due.index);
+        let mut record = Record::planned(due.index, due.plan);
+        record.permit = permit;
+        record.phase = work.leg.phase;
+        record.endpoint = route as u16;
+        record.model = work.leg.target.model_of(due.index) as u16;
+        if work.leg.from_plan {
+            record.flags.insert(Flags::FROM_PLAN);
+        }
+        work.in_flight += 1;
+        work.check.sent += 1;
+        self.gauges.on_sent();
+        let now = self.pace.clock().now();
+        let slot = self.idle_or_spare(route);
+        let connection = &mut self.connections[slot];
+        connection.route = route;
+        connection.due = due;
+        connection.request = request;
+        connection.written = 0;
+        connection.is_sent = false;
+        connection.tried = 0;
+        connection.times.clear();
+        connection.last_read = now;
+        connection.last_content_read = u64::MAX;
+        connection.exchange.begin(work.leg.ask, record);
+        connection.exchange.on_start(now);
+        work.tally.on_sent(now);
+        if connection.state == State::Idle {
+            connection.state = State::Busy;
+            connection.reused = true;
+            connection.exchange.on_connected(now, false);
+            self.watch_deadline(work, slot, now);
+            self.send(work, slot);
+        } else {
+            self.connect(work, slot, now);
+        }
+    }
+
+    /// An idle connection of the route that still stands, else a slot without a socket.
+    pub(super) fn idle_or_spare(&mut self, route: usize) -> usize {
+        while let Some(slot) = self.idle[route].pop() {
+            let slot = slot as usize;
+            if self.connections[slot].socket.as_ref().is_some_and(|socket| socket.is_quiet()) {
+                return slot;
+            }
+            self.free(slot);
+        }
+        match self.spare.pop() {
+            Some(slot) => slot as usize,
+            None => {
+                self.connections.push(Connection::new());
+                self.connections.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn connect(&mut self, work: &mut Work, slot: usize, now: Stamp) {
+        let route = self.connections[slot].route;
+        let addresses = work.leg.target.routes[route].addresses.len();
+        let mut error = None;
+        while self.connections[slot].tried < addresses {
+            let connection = &mut self.connections[slot];
+            connection.address = (self.preferred[route] + connection.tried) % addresses;
+            connection.tried += 1;
+            let target = &work.leg.target.routes[route];
+            match connection.open(target.addresses[connection.address], target.tls.as_ref()) {
+                Ok(()) => {
+                    work.check.connects += 1;
+                    match self.watch(slot) {
+                        Ok(()) => return self.watch_deadline(work, slot, now),
+                        Err(refused) => error = Some(refused),
+                    }
+                }
+                Err(refused) => error = Some(refused),
+            }
+        }
+        let error = error.unwrap_or_else(|| io::Error::other("no address left to try"));
+        self.fail_to_connect(work, slot, &error);
+    }
+
+    pub(super) fn fail_to_connect(&mut self, work: &mut Work, slot: usize, error: &io::Error) {
+        let kind = match error.kind() {
+            io::ErrorKind::ConnectionRefused => Kind::Refused,
+            io::ErrorKind::InvalidData => Kind::Tls,
+            _ => Kind::Unreachable,
+        };
+        let now = self.pace.clock().now();
+        let progress = self.connections[slot].exchange.on_no_connection(now, kind, &error.to_string());
+        self.after(work, slot, progress);
+    }
+
+    pub(super) fn watch(&mut self, slot: usize) -> io::Result<()> {
+        let token = self.token(slot);
+        let connection = &mut self.connections[slot];
+        let socket = connection.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        connection.watches_writes = true;
+        self.pace.add(socket, token, Interest::ReadWrite)
+    }
+
+    /// Asks for write readiness only while something waits to be written: a writable socket is always ready.
+    pub(super) fn set_write_interest(&mut self, slot: usize, wanted: bool) {
+        let token = self.token(slot);
+        let connection = &mut self.connections[slot];
+        if connection.watches_writes == wanted {
+            return;
+        }
+        connection.watches_writes = wanted;
+        if let Some(socket) = &connection.socket {
+            let interest = if wanted { Interest::ReadWrite } else { Interest::Read };
+            // The socket is in the epoll as long as it is open; there is nothing that could fail.
+            let _ = self.pace.modify(socket, token, interest);
+        }
+    }
+
+    pub(super) fn send(&mut self, work: &mut Work, slot: usize) {
+        match self.connections[slot].send() {
+            Ok(true) => {
+                let now = self.pace.clock().now();
+                let connection = &mut self.connections[slot];
+                connection.is_sent = true;
+                connection.exchange.on_sent(now);
+                let request = std::mem::take(&mut connection.request);
+                work.requests.give_back(connection.due.user, request);
+                self.set_write_interest(slot, false);
+            }
+            Ok(false) => self.set_write_interest(slot, true),
+            // The answer may be there all the same (a 413 before the body was read): reading decides.
+            Err(_) => self.read(work, slot, true),
+        }
+    }
+}
