@@ -105,11 +105,20 @@ pub(super) fn show_run(
     match format {
         Format::Json => with_stdout(|mut out| json::write(run, &mut out)),
         Format::Table => {
-            let style = terminal::Style::of_stdout(std::env::var_os("NO_COLOR").as_deref());
+            let style = terminal::Style::of(terminal_width(), std::env::var_os("NO_COLOR").as_deref());
             let view = View::new(run, next, saved);
             with_stdout(|mut out| terminal::write(&view, style, &mut out))
         }
     }
+}
+
+/// Columns of the terminal on standard output; `None` if that is none.
+fn terminal_width() -> Option<usize> {
+    let out = console::Term::stdout();
+    // A terminal of unknown size, as in some CI, is taken as an ordinary one.
+    let columns =
+        || out.size_checked().map_or(terminal::Style::PLAIN.width, |(_, columns)| usize::from(columns));
+    out.features().is_attended().then(columns)
 }
 
 /// What a user would probably do next.

@@ -28,17 +28,6 @@ impl Style {
         }
     }
 
-    /// The style for standard output as it is.
-    #[must_use]
-    pub fn of_stdout(no_color: Option<&OsStr>) -> Style {
-        let terminal = console::Term::stdout();
-        let width = terminal.features().is_attended().then(|| {
-            // A terminal of unknown size, as in some CI, is taken as an ordinary one.
-            terminal.size_checked().map_or(Style::PLAIN.width, |(_, columns)| usize::from(columns))
-        });
-        Style::of(width, no_color)
-    }
-
     fn paint(self, text: &str, code: &str) -> String {
         if self.color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
