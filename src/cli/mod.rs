@@ -49,7 +49,9 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn complain(failure: &Failure) -> Exit {
-    say(&format!("tokload: {failure}"));
+    // Some sentences are about the command itself and begin with its name.
+    let sentence = failure.to_string();
+    say(&format!("tokload: {}", sentence.strip_prefix("tokload: ").unwrap_or(&sentence)));
     failure.exit
 }
 

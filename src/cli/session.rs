@@ -94,8 +94,8 @@ impl Session {
         let mut run = self.assemble(plan, ready, environment, &driven, &spools)?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
-        spooled?;
         let failed = driven.failed.map(Failure::from).or_else(|| lost.err().map(Failure::from));
+        let failed = failed.or_else(|| spooled.err());
         Ok(Finished { run, saved, failed })
     }
 

@@ -429,3 +429,58 @@ fn records(reports: &[ShardReport]) -> u64 {
 fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Load, Stop};
+
+    fn level(duration_s: Option<f64>, units: Option<u64>) -> Level {
+        Level { load: Load::closed(2), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0 }
+    }
+
+    fn report(e2e_ms: &[u64]) -> ShardReport {
+        ShardReport {
+            tally: Tally::default(),
+            check: Default::default(),
+            examples: Vec::new(),
+            records: 0,
+            last_plan: Some(Stamp::from_millis(1500)),
+            last_end: Some(Stamp::from_millis(2500)),
+            e2e_ns: e2e_ms.iter().map(|ms| ms * 1_000_000).collect(),
+        }
+    }
+
+    #[test]
+    fn only_long_levels_bounded_by_time_have_a_window() {
+        assert!(is_windowed(&level(Some(60.0), None)));
+        assert!(!is_windowed(&level(Some(59.9), None)));
+        assert!(!is_windowed(&level(Some(600.0), Some(10))));
+        assert!(!is_windowed(&level(None, Some(10))));
+        let burst = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
+        assert!(!is_windowed(&Level { load: burst, ..level(Some(60.0), None) }));
+    }
+
+    #[test]
+    fn the_cut_is_the_longest_of_three_and_at_most_half() {
+        let cut = |length, e2e: &[u64]| cut(&level(Some(length), None), &[report(e2e)]).as_secs_f64();
+        assert_eq!(cut(60.0, &[]), 10.0);
+        assert_eq!(cut(300.0, &[1000]), 30.0);
+        assert_eq!(cut(60.0, &[9000, 8000, 100]), 16.0);
+        assert_eq!(cut(60.0, &[100_000]), 30.0);
+    }
+
+    #[test]
+    fn a_level_ends_with_its_planned_length_or_its_last_plan() {
+        let outcome = |interrupted| LegOutcome {
+            start: Stamp::from_millis(1000),
+            reports: vec![report(&[])],
+            interrupted,
+        };
+        let ms = Stamp::from_millis;
+        let by_time = level(Some(1.0), None);
+        assert_eq!(span(&outcome(false), &by_time), Span { t0: ms(1000), t1: ms(2000), t2: ms(2500) });
+        assert_eq!(span(&outcome(true), &by_time).t1, ms(1500));
+        assert_eq!(span(&outcome(false), &level(None, Some(5))).t1, ms(1500));
+    }
+}

@@ -98,3 +98,115 @@ impl Requests {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::agenda::{ClosedLoop, Schedule};
+    use crate::load::leg::{Signal, Spans};
+    use crate::load::target::{Route, RouteParts, Target};
+    use crate::metrics::Phase;
+    use crate::plan::{Arrivals, Endpoint, Limits, Plan, Stop};
+    use crate::time::Stamp;
+    use crate::workload::arrival;
+    use std::time::Duration;
+
+    fn leg() -> Arc<Leg> {
+        let plan = Plan::new(11);
+        let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
+        let tls = crate::load::tls::config(true, None).unwrap();
+        let parts = RouteParts {
+            address: &address,
+            path: "/v1/chat/completions".to_owned(),
+            headers: Vec::new(),
+            tls,
+        };
+        let options = plan.workload.body_options();
+        let template =
+            crate::api::request::Template::new(plan.target.dialect, "m", plan.target.stream, &options);
+        let target = Target {
+            routes: vec![Route::new(parts).unwrap()],
+            templates: vec![template],
+            input_words: 12,
+            output_tokens: 5,
+        };
+        Arc::new(Leg {
+            target: Arc::new(target),
+            ask: Default::default(),
+            phase: Phase::Measured,
+            seed: plan.level_seed(0),
+            limits: Spans::from(&Limits::default()),
+            permits: None,
+            from_plan: true,
+            keep_chunks: false,
+            cut: Duration::ZERO,
+            grace: Duration::ZERO,
+            duration: Duration::MAX,
+            signal: Signal::default(),
+        })
+    }
+
+    /// Takes everything that is due and collects it by index, writing ahead now and then.
+    fn drain(mut agenda: Agenda, leg: &Arc<Leg>, all: &mut Vec<(u64, Stamp, Vec<u8>)>) {
+        let mut requests = Requests::new(Arc::clone(leg), &agenda);
+        let mut ahead = true;
+        while let Some(at) = agenda.next() {
+            while ahead && requests.prepare_one(&mut agenda) {}
+            ahead = !ahead;
+            let due = agenda.pop(at).unwrap();
+            let request = requests.take(&due);
+            all.push((due.index, due.plan, request.clone()));
+            requests.give_back(due.user, request);
+            agenda.on_done(due.user, at, Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn bodies_and_times_depend_on_the_index_and_not_on_the_shards() {
+        let leg = leg();
+        let stop = Stop { units: Some(50), duration_s: None, grace_s: 0.0 };
+        let of = |shards: u32| {
+            let mut all = Vec::new();
+            for shard in 0..shards {
+                let schedule = arrival::Schedule::new(Arrivals::Poisson { rate: 100.0 }, leg.seed, &stop);
+                let dealt = arrival::Dealt::new(schedule, shard, shards);
+                let part: Schedule = Box::new(dealt.map(|due| (due.index, due.offset_ns)));
+                drain(Agenda::open(part), &leg, &mut all);
+            }
+            all.sort();
+            all
+        };
+        let one = of(1);
+        assert_eq!(one.len(), 50);
+        assert_eq!(of(2), one);
+        assert_eq!(of(7), one);
+    }
+
+    #[test]
+    fn users_send_the_same_bodies_on_any_number_of_shards() {
+        let leg = leg();
+        let of = |shards: u32| {
+            let mut all = Vec::new();
+            for shard in 0..shards {
+                let users = ClosedLoop {
+                    users: 7,
+                    shards,
+                    shard,
+                    units: 40,
+                    think: Duration::ZERO,
+                    spread: Duration::ZERO,
+                    duration: Duration::MAX,
+                };
+                drain(Agenda::closed(&users), &leg, &mut all);
+            }
+            let mut bodies: Vec<_> = all.into_iter().map(|(index, _, body)| (index, body)).collect();
+            bodies.sort();
+            bodies
+        };
+        let one = of(1);
+        assert_eq!(one.len(), 40);
+        assert!(one.windows(2).all(|pair| pair[0].1 != pair[1].1), "two requests with one body");
+        assert_eq!(of(2), one);
+        assert_eq!(of(7), one);
+    }
+}

@@ -398,3 +398,61 @@ fn a_halted_run_reports_what_there_is() {
     assert!(run.result.interrupted);
     assert!(run.measured().len() <= 3, "nothing is sent after the user has said stop twice");
 }
+
+#[test]
+fn a_request_larger_than_the_socket_takes_at_once_is_sent_whole() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.workload.input_words = 120_000;
+    let mut level = level(Load::closed(2), 4);
+    level.warmups = 0;
+    let run = run(&plan, 2, &level);
+    assert_eq!(run.count(Class::Ok), 4);
+    assert!(run.measured().iter().all(|record| record.prompt_tokens == Some(120_000)));
+}
+
+#[test]
+fn whole_answers_have_an_end_and_no_first_token() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.target.stream = false;
+    let run = run(&plan, 2, &level(Load::closed(2), 8));
+    assert_eq!(run.count(Class::Ok), 8);
+    for record in run.measured() {
+        assert_eq!((record.ttft_ns(), record.tpot_ns()), (None, None));
+        assert_eq!(record.e2e_ns(), Some(record.stream_ns()));
+        assert_eq!(record.output_tokens, Some(5));
+    }
+}
+
+#[test]
+fn several_choices_count_the_tokens_of_all() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.workload.choices = 3;
+    let run = run(&plan, 2, &level(Load::closed(2), 6));
+    assert_eq!(run.count(Class::Ok), 6);
+    for record in run.measured() {
+        assert_eq!((record.output_tokens, record.tpot_ns()), (Some(15), None));
+    }
+}
+
+#[test]
+fn running_usage_tells_the_tokens_of_each_event() {
+    let settings = Settings {
+        ttft: Duration::from_millis(5),
+        itl: Duration::from_millis(1),
+        tokens_per_chunk: 2,
+        ..Settings::default()
+    };
+    let mock = Mock::start(settings).unwrap();
+    let mut plan = plan_for(mock.address().port());
+    plan.workload.output_tokens = 6;
+    plan.workload.options.continuous_usage = true;
+    let run = run(&plan, 1, &level(Load::closed(1), 4));
+    assert_eq!(run.count(Class::Ok), 4);
+    for record in run.measured() {
+        assert_eq!((record.events, record.output_tokens, record.tokens_after_first), (3, Some(6), Some(4)));
+    }
+    assert_eq!(run.result.tally.histogram(tokload::metrics::metric::Metric::ItlToken).n(), 16);
+}

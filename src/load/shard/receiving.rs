@@ -120,14 +120,13 @@ impl Shard {
             Err(_) => return self.on_end_of_connection(work, slot, at.read, false),
         };
         let ended = opened.ended;
-        let mut ear = Ear {
-            tally: &mut work.tally,
-            gauges: &self.gauges,
-            check: &mut work.check,
-            last_content_read: &mut connection.last_content_read,
-            times: work.leg.keep_chunks.then_some(&mut connection.times),
-        };
+        let heard = (&mut connection.last_content_read, &mut connection.times);
+        let mut ear = Ear::new(work, &self.gauges, heard);
         let progress = connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear);
+        if let Some(socket) = &connection.socket {
+            // TLS may have something of its own to say; a failure shows at the next read.
+            let _ = connection.transport.flush(socket);
+        }
         if progress == Progress::Pending && ended {
             return self.on_end_of_connection(work, slot, at.read, true);
         }
@@ -145,13 +144,8 @@ impl Shard {
         if connection.reused && connection.exchange.is_unanswered() {
             return self.resend(work, slot, now);
         }
-        let mut ear = Ear {
-            tally: &mut work.tally,
-            gauges: &self.gauges,
-            check: &mut work.check,
-            last_content_read: &mut connection.last_content_read,
-            times: work.leg.keep_chunks.then_some(&mut connection.times),
-        };
+        let heard = (&mut connection.last_content_read, &mut connection.times);
+        let mut ear = Ear::new(work, &self.gauges, heard);
         let progress = if in_good_order {
             connection.exchange.on_eof(now, &mut self.json, &mut ear)
         } else {

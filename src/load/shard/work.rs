@@ -145,11 +145,28 @@ impl Work {
 
 /// Listens to the content events of one read.
 pub(super) struct Ear<'a> {
-    pub(super) tally: &'a mut Tally,
-    pub(super) gauges: &'a Gauges,
-    pub(super) check: &'a mut ShardCheck,
-    pub(super) last_content_read: &'a mut u64,
-    pub(super) times: Option<&'a mut Vec<u64>>,
+    tally: &'a mut Tally,
+    gauges: &'a Gauges,
+    check: &'a mut ShardCheck,
+    last_content_read: &'a mut u64,
+    times: Option<&'a mut Vec<u64>>,
+}
+
+impl<'a> Ear<'a> {
+    /// An ear for the connection whose last content read and event times are `heard`.
+    pub(super) fn new(
+        work: &'a mut Work,
+        gauges: &'a Gauges,
+        heard: (&'a mut u64, &'a mut Vec<u64>),
+    ) -> Ear<'a> {
+        Ear {
+            tally: &mut work.tally,
+            gauges,
+            check: &mut work.check,
+            last_content_read: heard.0,
+            times: work.leg.keep_chunks.then_some(heard.1),
+        }
+    }
 }
 
 impl Sink for Ear<'_> {
