@@ -141,20 +141,20 @@ def peak_kib(pid):
     return 0
 
 
-def tokload(binary, server, words, limit_s=180):
-    """Runs `tokload run` on one core; (Finished, the run file)."""
+def tokload(binary, server, words, detailed=False, limit_s=180):
+    """Runs `tokload run` on one core; (Finished, with its records if `detailed`, and the run file)."""
     with tempfile.TemporaryDirectory() as folder:
         saved = os.path.join(folder, "run.json")
-        urls = [server.base] if "--base-url" not in words else []
-        argv = [binary, "run", *(word for url in urls for word in ("--base-url", url)), "--workers", "1", "--quiet",
-                "--output-file", saved, "--save-detailed", "--num-warmups", "0", "--goodput", "none", *words]
+        argv = [binary, "run", "--base-url", server.base, "--workers", "1", "--quiet", "--output-file", saved,
+                "--num-warmups", "0", "--goodput", "none", *(["--save-detailed"] if detailed else []), *words]
         done = Finished(argv, server, limit_s)
         if done.status != 0:
             sys.exit(f"tokload ended with {done.status}: {done.err.strip()}\n{done.out}")
         with open(saved) as file:
             run = json.load(file)
-        with open(os.path.join(folder, "run.jsonl")) as lines:
-            done.records = [json.loads(line) for line in lines]
+        if detailed:
+            with open(os.path.join(folder, "run.jsonl")) as lines:
+                done.records = [json.loads(line) for line in lines]
     return done, run
 
 

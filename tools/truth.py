@@ -62,7 +62,8 @@ def measured(binary, words, client):
 def tokload_turn(asked, refserver, streams, waves):
     words = ["--max-concurrency", str(streams), "--num-prompts", str(streams * waves),
              "--random-input-len", "32", "--random-output-len", str(TOKENS)]
-    (done, run), truth = measured(refserver, [], lambda server: reference.tokload(asked.tokload, server, words))
+    (done, run), truth = measured(refserver, [], lambda server: reference.tokload(
+        asked.tokload, server, words, detailed=True))
     level = run["levels"][0]
     if level["counts"]["failed"] or level["counts"]["ok"] != streams * waves:
         sys.exit(f"{level['counts']['failed']} requests failed at {streams} streams")
