@@ -49,7 +49,13 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn complain(failure: &Failure) -> Exit {
-    say(&format!("tokload: {failure}"));
+    // What is wrong with the command line itself is said of `tokload` or `tokload run` already.
+    let sentence = failure.to_string();
+    if sentence.starts_with("tokload") {
+        say(&sentence)
+    } else {
+        say(&format!("tokload: {sentence}"))
+    }
     failure.exit
 }
 
