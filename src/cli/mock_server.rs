@@ -19,7 +19,7 @@ pub(super) fn main(args: &MockServerArgs) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen().map_err(Failure::own)?;
     let place = format!("{}:{}", settings.host, settings.port);
     let mock = Mock::start(settings).map_err(|error| {
-        Failure::own(format!("cannot listen on {place}: {error}; choose another --port, or 0 for a free one"))
+        Failure::bad(format!("cannot listen on {place}: {error}; choose another --port, or 0 for a free one"))
     })?;
     say(&format!("mock server on http://{}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {

@@ -49,9 +49,13 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn complain(failure: &Failure) -> Exit {
-    // Some sentences are about the command itself and begin with its name.
+    // What is wrong with the command line itself is said of `tokload` or `tokload run` already.
     let sentence = failure.to_string();
-    say(&format!("tokload: {}", sentence.strip_prefix("tokload: ").unwrap_or(&sentence)));
+    if sentence.starts_with("tokload") {
+        say(&sentence)
+    } else {
+        say(&format!("tokload: {sentence}"))
+    }
     failure.exit
 }
 

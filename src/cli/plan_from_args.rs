@@ -240,12 +240,14 @@ fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
             }
         }
     }
-    if args.no_records && args.save_detailed {
-        return Err(Error::new(
-            "--save-detailed",
-            "needs the records that --no-records gives up",
-            "give one of them",
-        ));
+    if args.no_records {
+        for (option, given) in [("--save-detailed", args.save_detailed), ("--save-chunks", args.save_chunks)]
+        {
+            if given {
+                let wrong = "needs the records that --no-records gives up";
+                return Err(Error::new(option, wrong, "give one of them"));
+            }
+        }
     }
     plan.keep.records &= !args.no_records;
     plan.keep.chunks |= args.save_chunks;

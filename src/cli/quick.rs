@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::run::{conclude, fresh_seed, show};
-use crate::cli::session::Session;
+use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
 use crate::load::{Route, RouteParts, tls};
@@ -42,15 +42,16 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     let clock = RunClock::start();
     let Order { mut plan, secrets, output, .. } = order(args, &url, model, &clock)?;
     plan.levels = USERS.map(level).to_vec();
-    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
-    let files = session.files()?;
-    let ready = target::ready(&mut plan, &session.secrets, Duration::ZERO)?;
-    if !session.output.quiet {
+    let files = Files::open(&output, &clock)?;
+    let ready = target::ready(&mut plan, &secrets, Duration::ZERO)?;
+    if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
         announce(&url, &plan.target.models[0]);
         std::thread::sleep(PAUSE);
     }
-    let session = Session { clock: RunClock::start(), ..session };
+    // The half minute begins here.
+    let clock = RunClock::start();
+    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
     show(&session, &finished)?;
     conclude(finished, None)

@@ -7,7 +7,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::session::{Finished, Session};
+use crate::cli::session::{Files, Finished, Session};
 use crate::cli::value::Format;
 use crate::cli::{print, say, target, with_stdout};
 use crate::plan::Plan;
@@ -32,14 +32,13 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
         return print(dry_run(&order.plan).trim_end()).map(|()| Exit::Done);
     }
     let Order { mut plan, secrets, output, ready_check_s, failed_share_max, .. } = order;
-    let quiet = output.quiet;
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
-    let files = session.files()?;
+    let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let ready = target::ready(&mut plan, &session.secrets, wait)?;
-    if !quiet {
+    let ready = target::ready(&mut plan, &secrets, wait)?;
+    if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
     }
+    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
     show(&session, &finished)?;
     conclude(finished, failed_share_max)

@@ -54,24 +54,33 @@ pub(super) struct Files {
 /// Descriptors that the program needs beside one per connection.
 const OWN_DESCRIPTORS: u64 = 64;
 
-impl Session {
+impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
-    pub(super) fn files(&self) -> Result<Files, Failure> {
-        let time = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
-        let opened = match &self.output.file {
-            _ if self.output.no_save => Destination::named_after(time, &std::env::temp_dir()),
-            Some(path) => Destination::at(PathBuf::from(path), self.output.force),
+    pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
+        let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
+        let opened = match &output.file {
+            _ if output.no_save => Destination::named_after(time, &std::env::temp_dir()),
+            Some(path) => Destination::at(PathBuf::from(path), output.force),
             None => Destination::named_after(time, Path::new(".")),
         };
         let destination = opened.map_err(Failure::bad)?;
-        Ok(Files { destination, temporary: self.output.no_save })
+        let lines = detailed_beside(destination.path());
+        if output.detailed && !output.force && lines.exists() {
+            let place = lines.display();
+            return Err(Failure::bad(format!(
+                "{place} is there already: name another --output-file, or overwrite it with --force"
+            )));
+        }
+        Ok(Files { destination, temporary: output.no_save })
     }
+}
 
+impl Session {
     /// Runs the plan's levels on a ready target.
     pub(super) fn run(&self, plan: &Plan, ready: &Ready, files: Files) -> Result<Finished, Failure> {
         let limit = raise_descriptor_limit();
         check_descriptors(plan, limit)?;
-        let cores = shard_cores(&plan.client);
+        let cores = shard_cores(&plan.client)?;
         let spools = Spools::open(plan, &files.destination)?;
         let setup = Setup {
             clock: self.clock,
@@ -178,8 +187,12 @@ impl Session {
 }
 
 /// `<name>.jsonl` beside the run file.
+fn detailed_beside(path: &Path) -> PathBuf {
+    path.with_extension("jsonl")
+}
+
 fn export_detailed(path: &Path) -> Result<(), String> {
-    let to = path.with_extension("jsonl");
+    let to = detailed_beside(path);
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", to.display());
     let run = Loaded::open(path).map_err(|error| told(&error))?;
     let file = fs::File::create(&to).map_err(|error| told(&error))?;
@@ -254,8 +267,15 @@ fn check_descriptors(plan: &Plan, limit: u64) -> Result<(), Failure> {
 }
 
 /// The core of each shard: one per usable core, one of them left to the coordinator when there are more than two.
-fn shard_cores(client: &Client) -> Vec<Option<u32>> {
+fn shard_cores(client: &Client) -> Result<Vec<Option<u32>>, Failure> {
     let usable = usable_cores();
+    let wished = client.affinity.iter().flatten();
+    if let Some(core) = wished.into_iter().find(|core| !usable.contains(core)) {
+        return Err(Failure::bad(format!(
+            "--cpu-affinity: core {core} is not one that this process may use; there are {}",
+            usable.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        )));
+    }
     let pinned = client.affinity.clone().unwrap_or_else(|| usable.clone());
     let workers = match client.workers {
         Some(workers) => workers.max(1) as usize,
@@ -265,5 +285,5 @@ fn shard_cores(client: &Client) -> Vec<Option<u32>> {
     };
     // The last cores first would leave core 0, where interrupts land, to the coordinator; but users name cores by
     // counting from 0, so shards take them in order.
-    (0..workers).map(|shard| pinned.get(shard % pinned.len().max(1)).copied()).collect()
+    Ok((0..workers).map(|shard| pinned.get(shard % pinned.len().max(1)).copied()).collect())
 }

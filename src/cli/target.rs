@@ -7,7 +7,7 @@ use crate::api::request::Template;
 use crate::cli::failure::Failure;
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
-use crate::plan::{Plan, Secrets};
+use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 
 /// A target that has answered.
@@ -26,10 +26,10 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     let routes = routes(plan, secrets)?;
     let mut notes = Vec::new();
     let mut first: Option<ServerFacts> = None;
-    for ((route, prefix), endpoint) in routes.iter().zip(prefixes(plan)?).zip(&plan.target.endpoints) {
-        let url = &endpoint.url;
-        let models = format!("{prefix}{}", plan.target.models_path());
-        let facts = probe::server(route, &models, wait).map_err(|error| redacted(url, &error, secrets))?;
+    for (route, endpoint) in routes.iter().zip(&plan.target.endpoints) {
+        let models = models_path(plan, endpoint)?;
+        let facts =
+            probe::server(route, &models, wait).map_err(|error| redacted(&endpoint.url, &error, secrets))?;
         first.get_or_insert(facts);
     }
     let facts = first.unwrap_or_default();
@@ -99,9 +99,10 @@ pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failu
     Ok(routes)
 }
 
-fn prefixes(plan: &Plan) -> Result<Vec<String>, Failure> {
-    let prefix = |endpoint: &crate::plan::Endpoint| endpoint.address().map(|address| address.prefix);
-    plan.target.endpoints.iter().map(prefix).collect::<Result<_, _>>().map_err(Failure::bad)
+/// Where an endpoint lists its models.
+fn models_path(plan: &Plan, endpoint: &Endpoint) -> Result<String, Failure> {
+    let prefix = endpoint.address().map_err(Failure::bad)?.prefix;
+    Ok(format!("{prefix}{}", plan.target.models_path()))
 }
 
 /// Headers of every request: ours unless the user gives others, then the plan's, then the secret ones.
@@ -123,7 +124,15 @@ fn choose_model(plan: &mut Plan, facts: &ServerFacts) -> Result<(), Failure> {
     if plan.target.models.is_empty() {
         match facts.models.as_slice() {
             [only] => plan.target.models.push(only.clone()),
-            [] => return Err(Failure::bad("the server lists no model; name one with --model")),
+            [] => {
+                let endpoint = &plan.target.endpoints[0];
+                return Err(Failure::bad(format!(
+                    "{}: {} lists no model (HTTP {}); check --base-url, or name the model with --model",
+                    endpoint.url,
+                    models_path(plan, endpoint)?,
+                    facts.models_status
+                )));
+            }
             several => {
                 let list = several.join(", ");
                 return Err(Failure::bad(format!(

@@ -24,6 +24,8 @@ pub struct ServerFacts {
     pub version: Option<String>,
     /// The models that it lists, in its order.
     pub models: Vec<String>,
+    /// HTTP status of its answer to the question for them.
+    pub models_status: u16,
 }
 
 /// Why a run cannot begin.
@@ -92,7 +94,8 @@ fn facts(route: &Route, answer: &Fetched) -> Result<ServerFacts, ProbeError> {
         let said = said(answer);
         return Err(ProbeError::Refused(format!("{said}; give the key with --api-key or in OPENAI_API_KEY")));
     }
-    let mut facts = ServerFacts { header: answer.server.clone(), ..ServerFacts::default() };
+    let mut facts =
+        ServerFacts { header: answer.server.clone(), models_status: answer.status, ..ServerFacts::default() };
     let mut json = Json::new();
     // A server without a list of models may still serve one by name.
     if let Ok(document) = json.parse(&answer.body)

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""End-to-end test: tokload against a real llama.cpp server with a tiny model, on loopback.
+
+    tools/e2e.py [--tokload target/release/tokload] [--dir target/llama]
+
+Closed loops of 1 and 4 users and an open loop of 5 requests per second. No request may fail; every record must hold
+the tokens that were asked for, counted by the server's usage; and what the records add up to must be what the server
+counted itself, in /metrics, but for the one short request that goes before each run. Standard library only. Where the
+packaged server cannot run, one line says so and the status is 0.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The request before a run asks for this many tokens.
+PROBE_TOKENS = 2
+RUNS = [
+    ("closed loop, 1 user", ["--max-concurrency", "1", "--num-prompts", "24"], 24),
+    ("closed loop, 4 users", ["--max-concurrency", "4", "--num-prompts", "64"], 64),
+    ("open loop, 5 requests/s", ["--request-rate", "5", "--duration", "8"], None),
+]
+INPUT, OUTPUT = 32, 48
+
+problems = []
+
+
+def check(what, holds):
+    if not holds:
+        problems.append(what)
+        print(f"  FAILED: {what}")
+
+
+def counters(port):
+    """What the server has counted: (prompt tokens, output tokens)."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    value = {name: float(number) for name, number in re.findall(r"^llamacpp:(\w+) (\S+)$", text, re.M)}
+    prompt = value["prompt_tokens_total"] + value["prompt_tokens_cached_total"]
+    return round(prompt), round(value["tokens_predicted_total"])
+
+
+def settled(port):
+    """The counters once they stand still: the server counts a request shortly after its last byte."""
+    last = counters(port)
+    for _ in range(50):
+        time.sleep(0.1)
+        now = counters(port)
+        if now == last:
+            return now
+        last = now
+    return last
+
+
+def tokload(binary, *words):
+    done = subprocess.run([binary, *words], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def numbers(table):
+    """All but what to do next and where it was saved."""
+    return table.partition("\nnext:\n")[0].strip()
+
+
+def one(binary, port, folder, name, load, expected):
+    print(name)
+    saved = os.path.join(folder, re.sub(r"\W+", "-", name) + ".json")
+    before = settled(port)
+    status, table, said = tokload(
+        binary, "run", "--base-url", f"http://127.0.0.1:{port}", "--output-file", saved, "--save-detailed",
+        "--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT), "--num-warmups", "2", "--seed", "7", *load,
+    )
+    after = settled(port)
+    print("".join(f"  {line}\n" for line in table.splitlines()), end="")
+    check(f"the exit code is 0, not {status}: {said.strip()}", status == 0)
+    check("standard error has no panic", "panicked" not in said)
+    if status != 0:
+        return None
+
+    with open(saved.removesuffix(".json") + ".jsonl") as lines:
+        records = [json.loads(line) for line in lines]
+    measured = [record for record in records if record["phase"] == "measured"]
+    check("there are two warm-ups", len(records) - len(measured) == 2)
+    check(f"there are {expected} requests, not {len(measured)}", expected in (None, len(measured)))
+    check("there are requests", measured)
+    check("no request failed", all(record["outcome"] == "ok" for record in records))
+    check("every answer is as long as asked", all(record["output_tokens"] == OUTPUT for record in records))
+    check("tokens are the server's count", all(record["output_source"] == "usage" for record in records))
+    check("every prompt is counted", all(record["prompt_source"] == "usage" for record in records))
+    in_order = ("start_ms", "sent_ms", "byte_ms", "first_ms", "last_ms", "end_ms")
+    for record in records:
+        times = [record[key] for key in in_order]
+        check(f"the times of request {record['index']} are in order: {times}", times == sorted(times))
+
+    output = sum(record["output_tokens"] for record in records)
+    check(f"the server counts {after[1] - before[1]} output tokens, the records {output} and {PROBE_TOKENS} more",
+          after[1] - before[1] == output + PROBE_TOKENS)
+    # In this model's vocabulary each word of a prompt is one token; the chat template adds the same to all.
+    template = {record["prompt_tokens"] - INPUT for record in measured}
+    check(f"prompts have {INPUT} tokens and the template's, not more by {template}",
+          len(template) == 1 and 0 < min(template) < 32)
+    probe = after[0] - before[0] - sum(record["prompt_tokens"] for record in records)
+    check(f"the prompts differ by one short one, not by {probe} tokens", 0 < probe < 32)
+
+    with open(saved) as file:
+        run = json.load(file)
+    level = run["levels"][0]
+    check("the run file counts them all", level["counts"]["ok"] == len(measured) and level["counts"]["failed"] == 0)
+    status, again, said = tokload(binary, "report", saved)
+    check(f"the report's exit code is 0, not {status}: {said.strip()}", status == 0)
+    check("the report shows the same numbers", "E2E ms" in table and numbers(again) == numbers(table))
+    return probe
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--tokload", default=os.path.join(ROOT, "target/release/tokload"))
+    options.add_argument("--dir", default=os.path.join(ROOT, "target/llama"), help="where the server is kept")
+    asked = options.parse_args()
+    started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), asked.dir], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    if started.returncode == 3:
+        print(f"skipped: {started.stderr.strip()}")
+        return
+    sys.stderr.write(started.stderr)
+    if started.returncode != 0:
+        sys.exit("the llama.cpp server did not start")
+    pid, port = map(int, started.stdout.split())
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            probes = {one(asked.tokload, port, folder, *run) for run in RUNS}
+        check("the short request before a run is always the same", len(probes) == 1)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    if problems:
+        sys.exit(f"end-to-end test: {len(problems)} checks failed")
+    print("end-to-end test: passed")
+
+
+if __name__ == "__main__":
+    main()
