@@ -21,7 +21,7 @@ use crate::summary;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
-use crate::sys::limits::raise_descriptor_limit;
+use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
 
 /// What a session needs beside the plan.
@@ -80,6 +80,7 @@ impl Session {
     pub(super) fn run(&self, plan: &Plan, ready: &Ready, files: Files) -> Result<Finished, Failure> {
         let limit = raise_descriptor_limit();
         check_descriptors(plan, limit)?;
+        reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
         let cores = shard_cores(&plan.client)?;
         let spools = Spools::open(plan, &files.destination)?;
         let setup = Setup {
