@@ -4,6 +4,7 @@ mod aggregates;
 mod api_captures;
 mod args;
 mod cases;
+mod cli;
 mod corpus;
 mod goldens;
 mod goldens_histogram;
