@@ -7,7 +7,7 @@ use crate::cli::args::{QuickArgs, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::run::{conclude, fresh_seed, show};
+use crate::cli::run::{conclude, fresh_seed, show, show_with};
 use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
@@ -38,7 +38,7 @@ struct Found {
 
 pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure> {
     // The mock lives as long as the run; it stops when it is dropped.
-    let (url, model, _mock) = choose(args)?;
+    let (url, model, mock) = choose(args)?;
     let clock = RunClock::start();
     let Order { mut plan, secrets, output, .. } = order(args, &url, model, &clock)?;
     plan.levels = USERS.map(level).to_vec();
@@ -53,7 +53,11 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     let clock = RunClock::start();
     let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
-    show(&session, &finished)?;
+    match mock {
+        None => show(&session, &finished)?,
+        // Its address is gone when the program ends.
+        Some(_) => show_with(&session, &finished, &["tokload quick --base-url http://HOST:PORT".to_owned()])?,
+    }
     conclude(finished, None)
 }
 

@@ -90,8 +90,13 @@ fn dry_run(plan: &Plan) -> String {
 /// Prints the result in the wished format.
 pub(super) fn show(session: &Session, finished: &Finished) -> Result<(), Failure> {
     let saved = finished.saved.as_ref().map(|path| path.display().to_string());
-    let next = next_commands(&finished.run, saved.as_deref());
-    show_run(&finished.run, session.output.format, &next, saved.as_deref())
+    show_with(session, finished, &next_commands(&finished.run, saved.as_deref()))
+}
+
+/// [`show`] with `next` as the commands to type next.
+pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String]) -> Result<(), Failure> {
+    let saved = finished.saved.as_ref().map(|path| path.display().to_string());
+    show_run(&finished.run, session.output.format, next, saved.as_deref())
 }
 
 /// Prints a run, measured or stored.

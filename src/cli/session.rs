@@ -165,7 +165,7 @@ impl Session {
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&input));
         }
-        let secrets: Vec<&str> = self.secrets.headers().map(|(_, value)| value).collect();
+        let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         Ok(run)
     }

@@ -204,7 +204,7 @@ fn refused(exchange: &Exchange, model: &str) -> ProbeError {
             ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})"))
         }
         (Class::Malformed, _) => ProbeError::NotReady(format!(
-            "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-stream",
+            "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-streaming",
             outcome.kind.name()
         )),
         _ => ProbeError::NotReady(format!("the server does not answer a short request ({label}{said})")),

@@ -68,14 +68,27 @@ impl Secrets {
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for (_, value) in &self.headers {
-            // The scheme word is no secret, what follows it is, with or without it.
-            let bare = value.0.split_once(' ').map_or(value.0.as_str(), |(_, rest)| rest);
-            if !bare.is_empty() && text.contains(bare) {
+        for bare in self.texts().filter(|bare| text_is_telling(bare)).collect::<Vec<_>>() {
+            if text.contains(bare) {
                 text = Cow::Owned(text.replace(bare, REDACTED));
             }
         }
         text
+    }
+
+    /// The texts that must not be written, as a server may repeat them: values without the scheme word (`Bearer`),
+    /// and those of single cookies. Longer ones come before what they contain.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().flat_map(|(name, value)| {
+            let value = value.reveal();
+            let whole = match value.split_once(' ') {
+                Some((_, rest)) if name.to_ascii_lowercase().contains("authorization") => rest,
+                _ => value,
+            };
+            let crumbs = name.eq_ignore_ascii_case("cookie").then(|| value.split(';')).into_iter().flatten();
+            let crumbs = crumbs.filter_map(|crumb| crumb.split_once('=')).map(|(_, text)| text.trim());
+            std::iter::once(whole).chain(crumbs)
+        })
     }
 
     /// Whether the value of a header `name` is to be kept secret.
@@ -91,6 +104,13 @@ impl fmt::Debug for Secrets {
         f.write_str("Secrets")
     }
 }
+
+/// Whether a text is long enough to be sought: shorter ones would take ordinary words with them.
+fn text_is_telling(text: &str) -> bool {
+    text.len() >= TELLING_BYTES
+}
+
+const TELLING_BYTES: usize = 4;
 
 /// Stands where a secret was.
 pub(crate) const REDACTED: &str = "[secret]";
@@ -130,6 +150,11 @@ mod tests {
         secrets.set_bearer("sk-1234");
         assert_eq!(secrets.redact("incorrect API key: sk-1234."), "incorrect API key: [secret].");
         assert!(matches!(secrets.redact("model not found"), Cow::Borrowed(_)));
+        secrets.insert("Cookie", Secret::new("id=3141592; theme=dark"));
+        secrets.insert("X-Api-Key", Secret::new("two words"));
+        assert_eq!(secrets.redact("no session 3141592"), "no session [secret]");
+        assert_eq!(secrets.redact("got id=3141592; theme=dark"), "got [secret]");
+        assert_eq!(secrets.redact("two words, not words"), "[secret], not words");
     }
 
     #[test]

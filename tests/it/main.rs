@@ -5,6 +5,7 @@ mod api_captures;
 mod args;
 mod captures;
 mod cases;
+mod cli;
 mod corpus;
 mod goldens;
 mod goldens_histogram;

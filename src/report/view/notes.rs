@@ -195,10 +195,11 @@ impl Notes<'_> {
                 ));
             }
             if check.resent > 0 {
-                let resent = check.resent;
+                let (requests, their) =
+                    if check.resent == 1 { ("request was", "its") } else { ("requests were", "their") };
                 self.say(format!(
-                    "{}: {resent} requests were resent, their connection having been closed",
-                    level.label
+                    "{}: {} {requests} resent, {their} connection having been closed",
+                    level.label, check.resent
                 ));
             }
         }
