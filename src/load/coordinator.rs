@@ -10,16 +10,17 @@ use std::time::Duration;
 use crate::engine::{Engine, Error};
 use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
+use crate::load::assemble::{self, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
-use crate::load::leg::{Halt, Leg, Order, Part, Reply, ShardReport, Signal, Spans};
+use crate::load::leg::{Halt, Leg, Order, Part, Reply, Signal, Spans};
 use crate::load::permits::Permits;
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
-use crate::metrics::{Phase, Tally};
+use crate::metrics::Phase;
 use crate::pace::{self, Kernel, Mode, Pace};
-use crate::plan::{Arrivals, Driver, Level, Plan};
-use crate::run::{Event, Example, LevelResult, RecordRange, Span, Tick, Window};
+use crate::plan::{Driver, Level, Plan};
+use crate::run::{Event, LevelResult, RecordRange, Tick};
 use crate::sys::affinity::pin_to;
 use crate::sys::clock::RunClock;
 use crate::sys::signals::Interrupts;
@@ -33,10 +34,6 @@ const TICK: Duration = Duration::from_millis(250);
 const LOOK: Duration = Duration::from_millis(20);
 /// From the word to start to the start: every shard is awake by then.
 const START_LEAD: Duration = Duration::from_millis(2);
-/// Levels planned at least this long have their ramp cut off and end with the planned length.
-const WINDOWED: Duration = Duration::from_secs(60);
-/// The shortest cut.
-const CUT_MIN: Duration = Duration::from_secs(10);
 
 /// What a [`LoadEngine`] is made of.
 #[derive(Debug)]
@@ -183,7 +180,8 @@ impl LoadEngine {
             let _ = shard.orders.send(Order { leg: Arc::clone(&leg), part });
             shard.waker.wake();
         }
-        let mut outcome = LegOutcome { start: Stamp::ZERO, reports: Vec::new(), interrupted: false };
+        let mut outcome =
+            LegOutcome { start: Stamp::ZERO, cut: leg.cut, reports: Vec::new(), interrupted: false };
         let (mut prepared, mut next_tick) = (0, Stamp::ZERO);
         while outcome.reports.len() < working {
             match self.replies.recv_timeout(LOOK) {
@@ -265,53 +263,19 @@ impl LoadEngine {
 
 type Events<'a> = &'a mut dyn FnMut(Event<'_>);
 
-/// The reports of all shards that took part in a leg.
-struct LegOutcome {
-    start: Stamp,
-    reports: Vec<ShardReport>,
-    interrupted: bool,
-}
-
 impl Engine for LoadEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
         let warm_up =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += records(&warm_up);
-        let windowed = is_windowed(level);
-        let cut = if windowed { cut(level, &warm_up) } else { Duration::ZERO };
-        let leg = self.leg(ordinal, level, Phase::Measured, cut);
+        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
         let parts = self.parts(ordinal, level);
         let outcome = self.run_leg(leg, parts, events)?;
         self.records += records(&outcome.reports);
         self.flush_spool(events);
-        let span = span(&outcome, level);
-        let window = if windowed && !outcome.interrupted {
-            Window { start: span.t0 + cut, end: span.t1, whole_level: false }
-        } else {
-            Window { start: span.t0, end: span.t2, whole_level: true }
-        };
-        let mut tally = Tally::new(span.t0);
-        let mut examples: Vec<Example> = Vec::new();
-        for report in &outcome.reports {
-            tally.merge(&report.tally);
-            for example in &report.examples {
-                if examples.iter().all(|known| known.outcome != example.outcome) {
-                    examples.push(example.clone());
-                }
-            }
-        }
-        Ok(LevelResult {
-            ordinal,
-            level: level.clone(),
-            span,
-            window,
-            tally,
-            records: self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first }),
-            shards: outcome.reports.into_iter().map(|report| report.check).collect(),
-            examples,
-            interrupted: outcome.interrupted,
-        })
+        let range = self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first });
+        Ok(assemble::level_result(ordinal, level, outcome, range))
     }
 }
 
@@ -390,97 +354,4 @@ fn joined(shard: usize, thread: JoinHandle<io::Result<()>>) -> Result<(), Error>
 fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
-fn is_windowed(level: &Level) -> bool {
-    let long = level.stop.duration_s.is_some_and(|s| seconds(s) >= WINDOWED);
-    long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst
-}
-
-/// The ramp to cut off: 10 s, a tenth of the level, or twice the median E2E of the warm-up, whichever is longest, but
-/// at most half of the level.
-///
-/// The measurement spec takes the E2E of the level itself. That is known only at its end, and gaps are pooled as
-/// requests end; so the cut is fixed before the level from the warm-up, which runs at the same concurrency.
-fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
-    let mut warm_e2e_ns: Vec<u64> = warm_up.iter().flat_map(|report| &report.e2e_ns).copied().collect();
-    let length = level.stop.duration_s.map_or(Duration::ZERO, seconds);
-    warm_e2e_ns.sort_unstable();
-    let median = warm_e2e_ns.get(warm_e2e_ns.len().saturating_sub(1) / 2).copied().unwrap_or(0);
-    let twice = Duration::from_nanos(median.saturating_mul(2));
-    CUT_MIN.max(length / 10).max(twice).min(length / 2)
-}
-
-fn span(outcome: &LegOutcome, level: &Level) -> Span {
-    let t0 = outcome.start;
-    let last_plan = outcome.reports.iter().filter_map(|report| report.last_plan).max().unwrap_or(t0);
-    let t1 = match level.stop.duration_s {
-        Some(length) if level.stop.units.is_none() && !outcome.interrupted => t0 + seconds(length),
-        _ => last_plan,
-    };
-    let last_end = outcome.reports.iter().filter_map(|report| report.last_end).max().unwrap_or(t1);
-    Span { t0, t1, t2: last_end.max(t1) }
-}
-
-fn records(reports: &[ShardReport]) -> u64 {
-    reports.iter().map(|report| report.records).sum()
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Load, Stop};
-
-    fn level(duration_s: Option<f64>, units: Option<u64>) -> Level {
-        Level { load: Load::closed(2), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0 }
-    }
-
-    fn report(e2e_ms: &[u64]) -> ShardReport {
-        ShardReport {
-            tally: Tally::default(),
-            check: Default::default(),
-            examples: Vec::new(),
-            records: 0,
-            last_plan: Some(Stamp::from_millis(1500)),
-            last_end: Some(Stamp::from_millis(2500)),
-            e2e_ns: e2e_ms.iter().map(|ms| ms * 1_000_000).collect(),
-        }
-    }
-
-    #[test]
-    fn only_long_levels_bounded_by_time_have_a_window() {
-        assert!(is_windowed(&level(Some(60.0), None)));
-        assert!(!is_windowed(&level(Some(59.9), None)));
-        assert!(!is_windowed(&level(Some(600.0), Some(10))));
-        assert!(!is_windowed(&level(None, Some(10))));
-        let burst = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
-        assert!(!is_windowed(&Level { load: burst, ..level(Some(60.0), None) }));
-    }
-
-    #[test]
-    fn the_cut_is_the_longest_of_three_and_at_most_half() {
-        let cut = |length, e2e: &[u64]| cut(&level(Some(length), None), &[report(e2e)]).as_secs_f64();
-        assert_eq!(cut(60.0, &[]), 10.0);
-        assert_eq!(cut(300.0, &[1000]), 30.0);
-        assert_eq!(cut(60.0, &[9000, 8000, 100]), 16.0);
-        assert_eq!(cut(60.0, &[100_000]), 30.0);
-    }
-
-    #[test]
-    fn a_level_ends_with_its_planned_length_or_its_last_plan() {
-        let outcome = |interrupted| LegOutcome {
-            start: Stamp::from_millis(1000),
-            reports: vec![report(&[])],
-            interrupted,
-        };
-        let ms = Stamp::from_millis;
-        let by_time = level(Some(1.0), None);
-        assert_eq!(span(&outcome(false), &by_time), Span { t0: ms(1000), t1: ms(2000), t2: ms(2500) });
-        assert_eq!(span(&outcome(true), &by_time).t1, ms(1500));
-        assert_eq!(span(&outcome(false), &level(None, Some(5))).t1, ms(1500));
-    }
 }

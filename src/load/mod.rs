@@ -4,6 +4,7 @@
 //! and `workload`'s; what the bytes mean is `exchange`'s.
 
 mod agenda;
+mod assemble;
 mod connection;
 mod coordinator;
 mod deadlines;
