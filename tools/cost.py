@@ -57,15 +57,16 @@ def cpu(asked, refserver, floor):
                 refserver, lambda server: reference.tokload(asked.tokload, server, closed(streams, requests)))
             ours.append((done.cpu_s - trivial) * 1e6 / truth["content_events"])
             others.append(done.others)
-        # Other work can only add to CPU time (caches, wake-ups), so the least of each is the nearest to the truth.
-        ratio = min(ours) / min(theirs)
+        # Other work on the machine changes both clients' wake-ups, in either direction: neighbours are compared.
+        ratios = [a / b for a, b in zip(ours, theirs)]
+        ratio = rank(ratios, 0.5)
         passed &= ratio <= CPU_RATIO
-        rows.append([streams, f"{min(ours):.2f}", f"{rank(ours, 0.5):.2f}", f"{min(theirs):.2f}",
-                     f"{rank(theirs, 0.5):.2f}", f"{ratio:.2f}", f"{CPU_RATIO:.2f}",
+        rows.append([streams, f"{rank(ours, 0.5):.2f}", f"{rank(theirs, 0.5):.2f}", f"{ratio:.2f}",
+                     f"{min(ratios):.2f} to {max(ratios):.2f}", f"{CPU_RATIO:.2f}",
                      "PASS" if ratio <= CPU_RATIO else "FAIL"])
     print(f"CPU per streamed event, us, less a trivial run's {trivial * 1e3:.0f} ms")
-    reference.table(["streams", "tokload", "(median)", "drain client", "(median)", "ratio", "bound", ""], rows)
-    reference.busy_note(others)
+    reference.table(["streams", "tokload", "drain client", "ratio", "of single turns", "bound", ""], rows)
+    reference.busy_note(others, "the median of the turns")
     return passed
 
 

@@ -182,6 +182,6 @@ def table(head, rows):
                         for at, (cell, width) in enumerate(zip(row, widths))).rstrip())
 
 
-def busy_note(others):
-    print(f"\nOther work on this machine used {min(others):.2f} to {max(others):.2f} cores during the turns; what is "
-          "judged is the best of the turns.")
+def busy_note(others, judged="the best of the turns"):
+    print(f"\nOther work on this machine used {min(others):.2f} to {max(others):.2f} cores during the turns; "
+          f"judged is {judged}.")
