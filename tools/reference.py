@@ -1,7 +1,8 @@
 """What the measuring scripts share: the neutral reference server, the drain-only client, and how programs are run.
 
-Server and client have a core each and, for root, a raised priority. The machine may be busy with other work all the
-same: each measurement says how many cores everything else used meanwhile. Standard library only.
+Server and client have a core each and, for root, real-time priority (SCHED_FIFO), so that other work on the machine
+does not get between; each measurement says how many cores everything else used meanwhile. Under that priority the
+server waits with its timer, since the kernel throttles a real-time loop that never sleeps. Standard library only.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,8 @@ import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLIENT_CORE, SERVER_CORE = "0", "1"
+REAL_TIME = os.geteuid() == 0 and shutil.which("chrt") is not None
+TIMER = "fd" if REAL_TIME else "busy"
 # Every event of the reference server is one token.
 TTFT_US, ITL_US, TOKENS = 200_000, 20_000, 64
 REQUEST_S = (TTFT_US + (TOKENS - 1) * ITL_US) / 1e6
@@ -65,8 +69,8 @@ def raise_descriptor_limit():
 
 
 def pinned(core, argv):
-    nice = ["nice", "-n", "-10"] if os.geteuid() == 0 else []
-    return [*nice, "taskset", "-c", core, *map(str, argv)]
+    priority = ["chrt", "--fifo", "20"] if REAL_TIME else []
+    return [*priority, "taskset", "-c", core, *map(str, argv)]
 
 
 def machine_busy_s():
@@ -100,7 +104,7 @@ class Server:
 
 
 def reference_server(binary, port, *words, ttft_us=TTFT_US, itl_us=ITL_US):
-    argv = [binary, "--port", port, "--timer", "busy", "--role", "first", "--ttft", ttft_us, "--itl", itl_us, *words]
+    argv = [binary, "--port", port, "--timer", TIMER, "--role", "first", "--ttft", ttft_us, "--itl", itl_us, *words]
     return Server(argv, port, "/health")
 
 
