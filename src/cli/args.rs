@@ -288,10 +288,10 @@ pub struct MockServerArgs {
     /// time between events, in milliseconds (default: 20)
     #[argh(option, arg_name = "ms")]
     pub itl: Option<String>,
-    /// largest random addition to the time to the first token, in milliseconds (default: 0)
+    /// the time to the first token varies evenly by plus or minus this, in milliseconds (default: 0)
     #[argh(option, arg_name = "ms")]
     pub ttft_jitter: Option<String>,
-    /// largest random addition to the time between events, in milliseconds (default: 0)
+    /// the time between events varies evenly by plus or minus this, in milliseconds (default: 0)
     #[argh(option, arg_name = "ms")]
     pub itl_jitter: Option<String>,
     /// tokens per event (default: 1)
