@@ -16,7 +16,7 @@
 
 mod batching;
 mod check;
-// pub mod fit;
+pub mod fit;
 mod fixed;
 mod freezes;
 mod job;
