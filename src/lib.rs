@@ -25,6 +25,8 @@ pub mod api;
 pub mod metrics;
 pub mod plan;
 pub mod workload;
+// What a server does with it, without one.
+pub mod model;
 
 // Floor 3, lifecycle.
 pub mod exchange;

@@ -21,6 +21,8 @@ pub enum Purpose {
     MockJitter = 5,
     /// Picks among endpoints or models.
     Choice = 6,
+    /// Noise in what the steps of a modelled server cost; one stream per replica.
+    StepCost = 7,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

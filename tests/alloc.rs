@@ -5,9 +5,11 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 
 use tokload::exchange::{Arrival, Ask, ContentEvent, Exchange, Progress, Sink};
 use tokload::metrics::{Outcome, Record, Tally};
+use tokload::model::{Batching, Job, PrefixCache, Router, Server, Serving, Settings, block_hashes};
 use tokload::time::Stamp;
 use tokload::wire::json::Json;
 
@@ -260,4 +262,45 @@ fn allocations_are_counted() {
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![1_u8; 100]))), 1);
     let mut growing: Vec<u8> = Vec::with_capacity(8);
     assert_eq!(allocations(|| growing.extend_from_slice(&[0; 64])), 1);
+}
+
+/// A modelled server of every feature, with users who ask again: neither tokens nor jobs allocate once it is warm.
+#[test]
+fn a_modelled_token_allocates_nothing() {
+    let batching = Batching {
+        slots: 8,
+        queue_max: Some(100),
+        step_tokens_max: Some(64),
+        noise: 0.1,
+        replicas: 3,
+        router: Router::LeastLoaded,
+        prefix_cache: Some(PrefixCache { blocks_max: Some(50), ..PrefixCache::default() }),
+        ..Batching::default()
+    };
+    let mut server = Server::new(&Settings::serving(Serving::Batching(batching)), Stamp::ZERO).unwrap();
+    let prompts: Vec<_> =
+        (0..20_u64).map(|prompt| block_hashes((0..200).map(|token| token + (prompt << 32)), 16)).collect();
+    let mut jobs = 0_u32;
+    let mut job = |owner| {
+        jobs += 1;
+        let blocks = Arc::clone(&prompts[jobs as usize % prompts.len()]);
+        Job { owner, prompt_tokens: 200, output_tokens: 20 + jobs % 50, blocks, ..Job::default() }
+    };
+    for owner in 0..60 {
+        server.submit(Stamp::ZERO, job(owner)).unwrap();
+    }
+    let mut emissions = Vec::new();
+    let mut run = |tokens: usize| {
+        let mut done = 0;
+        while done < tokens {
+            let now = server.next_wakeup();
+            server.advance(now, &mut emissions);
+            done += emissions.len();
+            for emission in emissions.drain(..).filter(|emission| emission.last) {
+                server.submit(now, job(emission.owner)).unwrap();
+            }
+        }
+    };
+    run(100_000);
+    assert_eq!(allocations(|| run(100_000)), 0);
 }

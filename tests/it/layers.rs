@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 9] = [
     &["sys"],
     &["rng", "time"],
     &["stats", "wire"],
-    &["api", "metrics", "plan", "workload"],
+    &["api", "metrics", "plan", "workload", "model"],
     &["exchange", "run", "summary"],
     &["engine", "pace", "load", "mock"],
     &["run_file"],
