@@ -1,0 +1,396 @@
+//! [`SimEngine`]: time jumps from one event to the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::{Engine, Error};
+use crate::exchange::{Arrival, Ask, Exchange, Progress};
+use crate::load::virtually::{
+    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, Requests, ShardReport, Work,
+    assemble, next_limit,
+};
+use crate::load::{Spool, SpoolSender, Spooled, Target};
+use crate::metrics::{Class, Flags, Phase, Record};
+use crate::mock::Paper;
+use crate::plan::{Level, Plan};
+use crate::run::{Event, LevelResult, RecordRange, Tick};
+use crate::sys::signals::Interrupts;
+use crate::time::Stamp;
+use crate::wire::json::Json;
+use crate::workload::arrival;
+
+/// What a [`SimEngine`] is made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Bodies; the addresses of its routes are never used.
+    pub target: Arc<Target>,
+    /// How answers are read.
+    pub ask: Ask,
+    /// The server.
+    pub server: Paper,
+    /// Where records go; `None`: not kept.
+    pub spool: Option<Spool>,
+    /// The user's wish to stop.
+    pub interrupts: Interrupts,
+}
+
+/// Runs levels in virtual time, one after another on one time line.
+#[derive(Debug)]
+pub struct SimEngine {
+    setup: Setup,
+    now: Stamp,
+    records: u64,
+    json: Json,
+    /// Requests in flight by the number that the server knows them by.
+    clients: Vec<Client>,
+    spare: Vec<usize>,
+    gauges: Gauges,
+    deadlines: Deadlines,
+}
+
+/// One connection of the simulation: it always stands, and it takes no time.
+#[derive(Debug)]
+struct Client {
+    exchange: Exchange,
+    due: crate::load::virtually::Due,
+    busy: bool,
+    /// How often the slot has been used, so that a late deadline does not hit the next request.
+    uses: u64,
+    read_no: u64,
+    last_content_read: u64,
+    last_read: Stamp,
+    times: Vec<u64>,
+}
+
+/// Simulated time between two looks at the user's wishes and the live view.
+const LOOK_EVERY: usize = 4096;
+/// A pause between levels, so that their time lines do not touch.
+const BETWEEN_LEGS: Duration = Duration::from_millis(10);
+
+type Events<'a> = &'a mut dyn FnMut(Event<'_>);
+
+impl SimEngine {
+    /// An engine at the beginning of its time line.
+    #[must_use]
+    pub fn new(setup: Setup) -> SimEngine {
+        SimEngine {
+            setup,
+            now: Stamp::ZERO,
+            records: 0,
+            json: Json::new(),
+            clients: Vec::new(),
+            spare: Vec::new(),
+            gauges: Gauges::default(),
+            deadlines: Deadlines::new(Stamp::ZERO),
+        }
+    }
+
+    /// Ends the spool.
+    pub fn finish(mut self) -> Option<Spooled> {
+        self.setup.spool.take().map(Spool::finish)
+    }
+
+    fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
+        Leg::planned(&self.setup.plan, Arc::clone(&self.setup.target), self.setup.ask, level, (ordinal, phase, cut))
+    }
+
+    fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> LegOutcome {
+        events(Event::WarmupStarted { ordinal, requests: level.warmups });
+        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
+        let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
+        let of = ClosedLoop {
+            users: concurrency.min(level.warmups),
+            shards: 1,
+            shard: 0,
+            units: u64::from(level.warmups),
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            duration: Duration::MAX,
+        };
+        self.run_leg(leg, Agenda::closed(&of), None, &mut |_| {})
+    }
+
+    fn agenda(&self, ordinal: usize, level: &Level) -> Agenda {
+        let duration = level.stop.duration_s.map_or(Duration::MAX, assemble::seconds);
+        if let Some(users) = level.load.users {
+            let of = ClosedLoop {
+                users,
+                shards: 1,
+                shard: 0,
+                units: level.stop.units.unwrap_or(u64::MAX),
+                think: assemble::seconds(level.load.think_s),
+                spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
+                duration,
+            };
+            return Agenda::closed(&of);
+        }
+        let seed = self.setup.plan.level_seed(ordinal);
+        let schedule = arrival::Schedule::new(level.load.arrivals, seed, &level.stop);
+        Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns))))
+    }
+
+    fn run_leg(&mut self, leg: Leg, agenda: Agenda, cap: Option<u32>, events: Events<'_>) -> LegOutcome {
+        let leg = Arc::new(leg);
+        self.now = self.now + BETWEEN_LEGS;
+        let start = self.now;
+        let requests = Requests::new(Arc::clone(&leg), &agenda);
+        let mut work = Work::new(Arc::clone(&leg), agenda, requests);
+        work.begin(start);
+        let mut permits = cap.unwrap_or(u32::MAX);
+        let before = self.gauges.read();
+        let mut interrupted = false;
+        let mut looks = 0;
+        while !work.is_over() {
+            let next = work.next_send().min(self.setup.server.next_wakeup());
+            let next = next.min(work.next_end()).min(self.deadlines.next());
+            self.now = self.now.max(next);
+            self.deliver(&mut work, &mut permits);
+            self.send_due(&mut work, &mut permits);
+            self.check_deadlines(&mut work, &mut permits);
+            self.check_end(&mut work, &mut permits);
+            looks += 1;
+            if looks % LOOK_EVERY == 0 {
+                interrupted |= pass_on(&self.setup.interrupts, &leg);
+                let now = self.gauges.read();
+                events(Event::Tick(Tick {
+                    elapsed_s: (self.now - start).as_secs_f64(),
+                    in_flight: now.in_flight(),
+                    ok: now.ok - before.ok,
+                    failed: now.failed - before.failed,
+                    events: now.events - before.events,
+                }));
+            }
+        }
+        work.check.wall_ns = self.now.nanos_since(start);
+        if let Some(sender) = self.setup.spool.as_ref().map(Spool::sender) {
+            flush(&sender, &mut work);
+        }
+        let cut = leg.cut;
+        LegOutcome { start, cut, reports: vec![work.into_report()], interrupted }
+    }
+
+    /// Everything that the server has to say by now.
+    fn deliver(&mut self, work: &mut Work, permits: &mut u32) {
+        while self.setup.server.next_wakeup() <= self.now {
+            let mut written = self.setup.server.advance(self.now);
+            while let Some((client, due, bytes)) = written.next() {
+                let slot = client as usize;
+                let progress = hear(&mut self.clients[slot], due, bytes, &mut self.json, work, &self.gauges);
+                if progress == Progress::Over {
+                    // The server may have more to say to a client that has heard enough; it is told at the end.
+                    settle(&mut self.clients[slot], slot, due, work, permits, &mut self.spare, &self.gauges);
+                }
+            }
+        }
+        if work.block_is_full()
+            && let Some(sender) = self.setup.spool.as_ref().map(Spool::sender)
+        {
+            flush(&sender, work);
+        }
+    }
+
+    fn send_due(&mut self, work: &mut Work, permits: &mut u32) {
+        while *permits > 0
+            && let Some(due) = work.waiting.pop_front()
+        {
+            self.start(work, due, self.now, permits);
+        }
+        while let Some(due) = work.agenda.pop(self.now) {
+            work.last_plan = work.last_plan.max(Some(due.plan));
+            if *permits > 0 {
+                self.start(work, due, due.plan, permits);
+            } else {
+                work.waiting.push_back(due);
+            }
+        }
+    }
+
+    fn start(&mut self, work: &mut Work, due: crate::load::virtually::Due, permit: Stamp, permits: &mut u32) {
+        *permits -= 1;
+        let slot = self.spare.pop().unwrap_or_else(|| {
+            self.clients.push(Client::new());
+            self.clients.len() - 1
+        });
+        let mut record = Record::planned(due.index, due.plan);
+        record.permit = permit;
+        record.phase = work.leg.phase;
+        record.endpoint = work.leg.target.route_of(due.index) as u16;
+        record.model = work.leg.target.model_of(due.index) as u16;
+        if work.leg.from_plan {
+            record.flags.insert(Flags::FROM_PLAN);
+        }
+        work.in_flight += 1;
+        work.check.sent += 1;
+        self.gauges.on_sent();
+        work.tally.on_sent(self.now);
+        let client = &mut self.clients[slot];
+        client.begin(due, self.now);
+        client.exchange.begin(work.leg.ask, record);
+        client.exchange.on_start(self.now);
+        client.exchange.on_connected(self.now, false);
+        client.exchange.on_sent(self.now);
+        let request = work.requests.take(&due);
+        let mut answer = self.setup.server.on_request(self.now, slot as u64, &request);
+        work.requests.give_back(due.user, request);
+        self.watch(work, slot);
+        if !answer.is_empty() {
+            let bytes = std::mem::take(&mut answer);
+            let now = self.now;
+            let progress = hear(&mut self.clients[slot], now, &bytes, &mut self.json, work, &self.gauges);
+            if progress == Progress::Over {
+                settle(&mut self.clients[slot], slot, now, work, permits, &mut self.spare, &self.gauges);
+            }
+        }
+    }
+
+    fn watch(&mut self, work: &Work, slot: usize) {
+        let client = &self.clients[slot];
+        let (at, _) = next_limit(&work.leg.limits, Limit::of(&client.exchange, client.last_read));
+        if at != Stamp::MAX {
+            self.deadlines.insert(at, client.uses << 32 | slot as u64);
+        }
+    }
+
+    fn check_deadlines(&mut self, work: &mut Work, permits: &mut u32) {
+        if self.now < self.deadlines.next() {
+            return;
+        }
+        let mut due = Vec::new();
+        self.deadlines.expire(self.now, &mut due);
+        for key in due {
+            let slot = (key & u64::from(u32::MAX)) as usize;
+            let client = &mut self.clients[slot];
+            if !client.busy || client.uses & u64::from(u32::MAX) != key >> 32 {
+                continue;
+            }
+            let (at, phase) = next_limit(&work.leg.limits, Limit::of(&client.exchange, client.last_read));
+            if at > self.now {
+                self.watch(work, slot);
+                continue;
+            }
+            let _ = client.exchange.on_timeout(self.now, phase);
+            self.setup.server.cancel(self.now, slot as u64);
+            settle(&mut self.clients[slot], slot, self.now, work, permits, &mut self.spare, &self.gauges);
+        }
+    }
+
+    fn check_end(&mut self, work: &mut Work, permits: &mut u32) {
+        let ending = work.look_at_end(self.now);
+        if ending.cancels_waiting {
+            for due in std::mem::take(&mut work.waiting) {
+                work.on_unsent(&due, self.now, Class::Cancelled);
+            }
+        }
+        if !ending.gives_up {
+            return;
+        }
+        for due in std::mem::take(&mut work.waiting) {
+            work.on_unsent(&due, self.now, Class::Unfinished);
+        }
+        for slot in 0..self.clients.len() {
+            if self.clients[slot].busy {
+                let _ = self.clients[slot].exchange.on_abandoned(self.now);
+                self.setup.server.cancel(self.now, slot as u64);
+                settle(&mut self.clients[slot], slot, self.now, work, permits, &mut self.spare, &self.gauges);
+            }
+        }
+    }
+}
+
+impl Engine for SimEngine {
+    fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
+        let first = self.records;
+        let warm_up: Vec<ShardReport> =
+            if level.warmups > 0 { self.warm_up(ordinal, level, events).reports } else { Vec::new() };
+        self.records += assemble::records(&warm_up);
+        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
+        let outcome = self.run_leg(leg, self.agenda(ordinal, level), level.load.cap, events);
+        self.records += assemble::records(&outcome.reports);
+        if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {
+            events(Event::Note(&format!("records could not be written ({error})")));
+        }
+        let range = self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first });
+        Ok(assemble::level_result(ordinal, level, outcome, range))
+    }
+}
+
+impl Client {
+    fn new() -> Client {
+        Client {
+            exchange: Exchange::new(),
+            due: crate::load::virtually::Due { index: 0, plan: Stamp::ZERO, user: None },
+            busy: false,
+            uses: 0,
+            read_no: 0,
+            last_content_read: u64::MAX,
+            last_read: Stamp::ZERO,
+            times: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, due: crate::load::virtually::Due, now: Stamp) {
+        self.due = due;
+        self.busy = true;
+        self.uses += 1;
+        self.last_read = now;
+        self.last_content_read = u64::MAX;
+        self.times.clear();
+    }
+}
+
+/// One read of a client: everything that the server wrote at once.
+fn hear(
+    client: &mut Client,
+    at: Stamp,
+    bytes: &[u8],
+    json: &mut Json,
+    work: &mut Work,
+    gauges: &Gauges,
+) -> Progress {
+    if !client.busy {
+        return Progress::Pending;
+    }
+    client.read_no += 1;
+    client.last_read = at;
+    work.check.reads += 1;
+    work.check.read_bytes += bytes.len() as u64;
+    let arrival = Arrival { read: at, kernel: None, read_no: client.read_no };
+    let heard = (&mut client.last_content_read, &mut client.times);
+    let mut ear = Ear::new(work, gauges, heard);
+    client.exchange.on_bytes(&arrival, bytes, json, &mut ear)
+}
+
+/// Books a request that is over and makes its user ready again.
+fn settle(
+    client: &mut Client,
+    slot: usize,
+    now: Stamp,
+    work: &mut Work,
+    permits: &mut u32,
+    spare: &mut Vec<usize>,
+    gauges: &Gauges,
+) {
+    let record = *client.exchange.record();
+    work.on_done(&record, &client.exchange, &client.times);
+    gauges.on_done(record.outcome.is_ok());
+    work.agenda.on_done(client.due.user, now, Duration::ZERO);
+    client.busy = false;
+    *permits += 1;
+    spare.push(slot);
+}
+
+fn pass_on(interrupts: &Interrupts, leg: &Leg) -> bool {
+    let wished = match interrupts.count() {
+        0 => return false,
+        1 => Halt::Stop,
+        _ => Halt::Abort,
+    };
+    leg.signal.halt(wished);
+    true
+}
+
+fn flush(sender: &SpoolSender, work: &mut Work) {
+    sender.send(std::mem::take(&mut work.block));
+}
