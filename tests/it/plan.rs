@@ -159,6 +159,7 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--ignore-eos --no-ignore-eos", "--ignore-eos", "contradicts"),
         ("--no-save --output-file x", "--output-file", "contradicts"),
         ("--no-records --save-detailed", "--save-detailed", "records"),
+        ("--no-records --save-chunks", "--save-chunks", "records"),
         ("--failed-request-threshold 5", "--failed-request-threshold", "share"),
         ("--header nonsense", "--header", "not a header"),
         ("--header 'A B: c'", "--header", "field name"),
@@ -261,7 +262,7 @@ fn everything_else_reaches_the_plan() {
          --extra-body '{\"a\":1,\"b\":null}' --extra-body '{\"a\":2}' --continuous-usage-stats --no-streaming --insecure \
          --cacert ca.pem --connect-timeout 1 --first-token-timeout 2 --no-progress-timeout 3s \
          --request-timeout-seconds 4m --workers 3 --cpu-affinity 1-3 --driver epoll --start-spread 10 -c 2 \
-         --think-time 500ms --num-warmups 0 --no-records --save-chunks --goodput e2e:900 -H 'X-A: b'",
+         --think-time 500ms --num-warmups 0 --save-chunks --goodput e2e:900 -H 'X-A: b'",
     );
     let sampling = &plan.workload.sampling;
     assert_eq!((sampling.temperature, sampling.top_p, sampling.top_k), (Some(0.0), Some(0.9), Some(-1)));
@@ -280,7 +281,7 @@ fn everything_else_reaches_the_plan() {
     assert_eq!((client.workers, client.affinity.as_deref()), (Some(3), Some(&[1, 2, 3][..])));
     assert_eq!((client.driver, client.start_spread_us), (Driver::Epoll, 10.0));
     assert_eq!((plan.levels[0].load.think_s, plan.levels[0].warmups), (0.5, 0));
-    assert_eq!((plan.keep.records, plan.keep.chunks), (false, true));
+    assert_eq!((plan.keep.records, plan.keep.chunks), (true, true));
     assert_eq!(plan.slo, Slo { e2e_ms: Some(900.0), ..Slo::default() });
     assert_eq!(plan.seed, 5);
     // And the plan says it all: it comes back from its own text.
