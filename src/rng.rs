@@ -21,6 +21,8 @@ pub enum Purpose {
     MockJitter = 5,
     /// Picks among endpoints or models.
     Choice = 6,
+    /// Which request meets which fault of the mock server.
+    MockFault = 7,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.
