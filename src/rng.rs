@@ -23,6 +23,8 @@ pub enum Purpose {
     Choice = 6,
     /// Noise in what the steps of a modelled server cost; one stream per replica.
     StepCost = 7,
+    /// Which request meets which fault of the mock server.
+    MockFault = 8,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

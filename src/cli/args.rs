@@ -273,7 +273,7 @@ pub struct ReportArgs {
     pub format: Option<String>,
 }
 
-/// Serve an OpenAI API whose answers have set times, to test load generators with.
+/// Serve the APIs of OpenAI and Ollama with set times and set faults, to test load generators with.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct MockServerArgs {
     /// address to listen on (default: 127.0.0.1)
@@ -282,24 +282,46 @@ pub struct MockServerArgs {
     /// port to listen on, 0 for a free one, which is printed (default: 8000)
     #[argh(option, arg_name = "port")]
     pub port: Option<String>,
+
     /// time to the first token, in milliseconds (default: 200)
     #[argh(option, arg_name = "ms")]
     pub ttft: Option<String>,
     /// time between events, in milliseconds (default: 20)
     #[argh(option, arg_name = "ms")]
     pub itl: Option<String>,
-    /// the time to the first token varies evenly by plus or minus this, in milliseconds (default: 0)
+    /// the time to the first token is drawn evenly from --ttft plus or minus this, in milliseconds (default: 0)
     #[argh(option, arg_name = "ms")]
     pub ttft_jitter: Option<String>,
-    /// the time between events varies evenly by plus or minus this, in milliseconds (default: 0)
+    /// each time between events is drawn evenly from --itl plus or minus this, in milliseconds (default: 0)
     #[argh(option, arg_name = "ms")]
     pub itl_jitter: Option<String>,
     /// tokens per event (default: 1)
     #[argh(option, arg_name = "n")]
     pub tokens_per_chunk: Option<String>,
+
+    /// name of the model (default: mock)
+    #[argh(option, arg_name = "name", short = 'm')]
+    pub model: Option<String>,
+    /// longest context in tokens; a prompt has as many as it has words, separated by white space, over all messages,
+    /// or token ids (default: 131072)
+    #[argh(option, arg_name = "n")]
+    pub max_model_len: Option<String>,
     /// tokens of an answer whose request does not say (default: 64)
     #[argh(option, arg_name = "n")]
     pub max_tokens: Option<String>,
+    /// tokens after which an answer ends by itself, unless the request says ignore_eos and not before its min_tokens
+    /// (default: none, answers end at max_tokens)
+    #[argh(option, arg_name = "n")]
+    pub eos_after: Option<String>,
+    /// the first tokens of a chat answer that are reasoning (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub reasoning: Option<String>,
+    /// where streams hold them: reasoning_content or reasoning (default: reasoning_content)
+    #[argh(option, arg_name = "name")]
+    pub reasoning_field: Option<String>,
+    /// answer every chat request with a tool call, not only where tool_choice demands one (default: off)
+    #[argh(switch)]
+    pub tool_call: bool,
     /// send token counts even if not asked for (default: off)
     #[argh(switch)]
     pub usage: bool,
@@ -309,18 +331,59 @@ pub struct MockServerArgs {
     /// when the event with the role is sent: first, with the first token; early, at once; none (default: first)
     #[argh(option, arg_name = "when")]
     pub role: Option<String>,
+
+    /// what goes wrong, KIND or KIND:PROBABILITY per request, 1 if left out; repeatable, one draw per request decides
+    /// which, so probabilities add up to 1 at most (default: nothing). Broken off in place of event N, 2 unless said:
+    /// bad-json[=N], close[=N], error-event[=N], reset[=N], stall[=N], truncated-chunk[=N]. Instead of an answer:
+    /// close-before, html, http-CODE, http-CODE-retry-after[=S], json-body, reset-before, silence. Something missing
+    /// or wrong: empty, missing-done, missing-finish, missing-usage, wrong-type. Whole but unusual: bundle[=EVENTS]
+    /// (several events per segment, 4), byte-segments (one byte per segment), comments (keep-alive lines), crlf,
+    /// giant[=BYTES] (one event over a MiB), slow-headers[=TIME] (1s), split-utf8. Afterwards: close-idle[=TIME]
+    /// (closed without a word after that time, 0), connection-close. In a time window since the start instead of per
+    /// request: refuse@START+LENGTH (no new connections), server-down@START+LENGTH (open ones are reset, too), as in
+    /// server-down@5s+3s
+    #[argh(option, arg_name = "kind")]
+    pub fault: Vec<String>,
+    /// close connections that have been idle for this long, in seconds, or as 500ms (default: never)
+    #[argh(option, arg_name = "s")]
+    pub keep_alive: Option<String>,
+    /// seed of jitter and faults, an integer (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub seed: Option<String>,
+
+    /// speak TLS with a certificate made at the start, signed by itself (default: off)
+    #[argh(switch)]
+    pub tls: bool,
+    /// write that certificate here, PEM, for --cacert of `tokload run` (default: nowhere)
+    #[argh(option, arg_name = "file")]
+    pub tls_cert_out: Option<String>,
+    /// speak TLS with this certificate chain, PEM (default: none)
+    #[argh(option, arg_name = "file")]
+    pub cert: Option<String>,
+    /// private key of --cert, PEM (default: none)
+    #[argh(option, arg_name = "file")]
+    pub key: Option<String>,
+
+    /// threads that serve (default: one per core of --cpu-affinity, else 1)
+    #[argh(option, arg_name = "n")]
+    pub workers: Option<String>,
+    /// cores to pin the threads to, as in 0,2,4-7 (default: none)
+    #[argh(option, arg_name = "cores")]
+    pub cpu_affinity: Option<String>,
+    /// kernel interface: auto, io_uring or epoll (default: auto)
+    #[argh(option, arg_name = "driver")]
+    pub driver: Option<String>,
     /// how times are kept: fd, a kernel timer; busy, a spinning core (default: fd)
     #[argh(option, arg_name = "kind")]
     pub timer: Option<String>,
-    /// threads that serve (default: 1)
-    #[argh(option, arg_name = "n")]
-    pub workers: Option<String>,
-    /// name of the model (default: mock)
-    #[argh(option, arg_name = "name", short = 'm')]
-    pub model: Option<String>,
-    /// seed of the jitter, an integer (default: 0)
-    #[argh(option, arg_name = "n")]
-    pub seed: Option<String>,
+
+    /// also write what GET /truth tells, counts and exact percentiles, to this file at the end (default: standard
+    /// output only)
+    #[argh(option, arg_name = "file")]
+    pub truth_out: Option<String>,
+    /// write one CSV line per generation request here at the end; the first million of each thread (default: none)
+    #[argh(option, arg_name = "file")]
+    pub dump: Option<String>,
 }
 
 /// A command with what was typed for it.

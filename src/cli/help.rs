@@ -39,7 +39,11 @@ pub(super) fn of_command(name: Name) -> String {
     for word in info.positionals {
         entry(&mut out, &word.name.to_uppercase(), word.description);
     }
-    let headings: &[(&str, &str)] = if name == Name::Run { &RUN_HEADINGS } else { &[] };
+    let headings: &[(&str, &str)] = match name {
+        Name::MockServer => &MOCK_HEADINGS,
+        Name::Run => &RUN_HEADINGS,
+        Name::Quick | Name::Report => &[],
+    };
     let mut first = true;
     for flag in info.flags.iter().filter(|flag| !flag.hidden && flag.long != "--help") {
         match headings.iter().find(|(option, _)| *option == flag.long) {
@@ -101,6 +105,17 @@ const RUN_HEADINGS: [(&str, &str); 7] = [
     ("--config", "The plan"),
 ];
 
+/// The same of `mock-server`.
+const MOCK_HEADINGS: [(&str, &str); 7] = [
+    ("--host", "Where to listen"),
+    ("--ttft", "When tokens come"),
+    ("--model", "What is answered"),
+    ("--fault", "What goes wrong"),
+    ("--tls", "TLS"),
+    ("--workers", "The threads"),
+    ("--truth-out", "The truth"),
+];
+
 const INDENT: usize = 30;
 const WIDTH: usize = 100;
 
@@ -122,7 +137,9 @@ mod tests {
 
     #[test]
     fn every_heading_stands_before_an_option() {
-        let help = of_command(Name::Run);
-        assert!(RUN_HEADINGS.iter().all(|(_, heading)| help.contains(&format!("\n{heading}:\n"))), "{help}");
+        let all = [(Name::Run, &RUN_HEADINGS), (Name::MockServer, &MOCK_HEADINGS)];
+        for (help, headings) in all.map(|(name, headings)| (of_command(name), headings)) {
+            assert!(headings.iter().all(|(_, heading)| help.contains(&format!("\n{heading}:\n"))), "{help}");
+        }
     }
 }

@@ -1,4 +1,7 @@
-//! `mock-server`: a server with known times, until it is told to stop.
+//! `mock-server`: a server with known times and known faults, until it is told to stop.
+
+mod faults;
+mod files;
 
 use std::time::Duration;
 
@@ -6,68 +9,147 @@ use crate::cli::args::MockServerArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
-use crate::mock::{Mock, Role, Settings};
+use crate::mock::{Identity, Mock, ReasoningField, Role, Settings, Spread, Truth, Usage};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
+use files::Output;
 
 /// How often the wish to stop is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// Most requests of a thread that a dump lists.
+const DUMPED_MAX: usize = 1_000_000;
 
 pub(super) fn main(args: &MockServerArgs) -> Result<Exit, Failure> {
-    let settings = settings(args).map_err(Failure::bad)?;
+    let mut settings = settings(args).map_err(Failure::bad)?;
+    settings.tls = identity(args, &settings.host)?;
+    let outputs = [args.truth_out.as_deref(), args.dump.as_deref()].map(Output::open);
+    let [truth_out, dump] = outputs;
+    let (truth_out, dump) = (truth_out?, dump?);
     let interrupts = Interrupts::listen().map_err(Failure::own)?;
     let place = format!("{}:{}", settings.host, settings.port);
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let mock = Mock::start(settings).map_err(|error| {
         Failure::bad(format!("cannot listen on {place}: {error}; choose another --port, or 0 for a free one"))
     })?;
-    say(&format!("mock server on http://{}, stop it with Ctrl-C", mock.address()));
+    say(&format!("mock server on {scheme}://{}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {
         std::thread::sleep(LOOK);
     }
     let truth = mock.stop().map_err(Failure::own)?;
-    let text = serde_json::to_string_pretty(&serde_json::json!({
-        "connections": truth.connections,
-        "requests": truth.requests,
-        "completed": truth.completed,
-        "broken": truth.broken,
-        "events": truth.events,
-        "tokens": truth.tokens,
-        "lateness": truth.lateness(),
-        "ttft": truth.ttft(),
-        "itl": truth.itl(),
-    }));
-    print(&text.map_err(Failure::own)?)?;
+    remarks(&truth, dump.is_some()).iter().for_each(|remark| say(remark));
+    let text = serde_json::to_string_pretty(&truth.to_json()).map_err(Failure::own)?;
+    if let Some(file) = truth_out {
+        file.write(format!("{text}\n").as_bytes())?;
+    }
+    if let Some(file) = dump {
+        file.write(files::csv(&truth.accounts).as_bytes())?;
+    }
+    print(&text)?;
     Ok(Exit::Done)
 }
 
+/// What the bounds of memory have kept out of the truth.
+fn remarks(truth: &Truth, dumps: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let spreads: [(&str, Spread); 5] = [
+        ("ttft", truth.ttft()),
+        ("itl", truth.itl()),
+        ("tpot", truth.tpot()),
+        ("e2e", truth.e2e()),
+        ("lateness", truth.lateness()),
+    ];
+    for (name, spread) in spreads.into_iter().filter(|(_, spread)| spread.count > 0 && !spread.exact) {
+        let count = spread.count;
+        remarks.push(format!(
+            "{count} values of {name} are more than are kept: its percentiles have four digits"
+        ));
+    }
+    if dumps && truth.accounts_left_out > 0 {
+        remarks.push(format!("{} requests are left out of the dump", truth.accounts_left_out));
+    }
+    remarks
+}
+
 fn settings(args: &MockServerArgs) -> Result<Settings, Error> {
-    let mut settings =
-        Settings { port: 8000, model: "mock".to_owned(), max_tokens: 64, ..Settings::default() };
+    let mut settings = Settings {
+        port: 8000,
+        model: "mock".to_owned(),
+        max_tokens: 64,
+        faults: faults::read(&args.fault)?,
+        ..Settings::default()
+    };
     if let Some(host) = &args.host {
         settings.host.clone_from(host);
+    }
+    if let Some(model) = &args.model {
+        settings.model.clone_from(model);
     }
     set(&mut settings.port, "--port", args.port.as_deref(), value::integer)?;
     set(&mut settings.ttft, "--ttft", args.ttft.as_deref(), milliseconds)?;
     set(&mut settings.itl, "--itl", args.itl.as_deref(), milliseconds)?;
     set(&mut settings.ttft_jitter, "--ttft-jitter", args.ttft_jitter.as_deref(), milliseconds)?;
     set(&mut settings.itl_jitter, "--itl-jitter", args.itl_jitter.as_deref(), milliseconds)?;
+    set(&mut settings.tokens_per_chunk, "--tokens-per-chunk", args.tokens_per_chunk.as_deref(), positive)?;
+    set(&mut settings.max_model_len, "--max-model-len", args.max_model_len.as_deref(), positive)?;
+    set(&mut settings.max_tokens, "--max-tokens", args.max_tokens.as_deref(), positive)?;
+    set_some(&mut settings.eos_after, "--eos-after", args.eos_after.as_deref(), positive)?;
+    set(&mut settings.reasoning, "--reasoning", args.reasoning.as_deref(), value::integer)?;
     set(
-        &mut settings.tokens_per_chunk,
-        "--tokens-per-chunk",
-        args.tokens_per_chunk.as_deref(),
-        value::integer,
+        &mut settings.reasoning_field,
+        "--reasoning-field",
+        args.reasoning_field.as_deref(),
+        reasoning_field,
     )?;
-    set(&mut settings.max_tokens, "--max-tokens", args.max_tokens.as_deref(), value::integer)?;
-    set(&mut settings.workers, "--workers", args.workers.as_deref(), value::integer)?;
-    set(&mut settings.seed, "--seed", args.seed.as_deref(), value::integer)?;
     set(&mut settings.role, "--role", args.role.as_deref(), role)?;
+    set_some(&mut settings.keep_alive, "--keep-alive", args.keep_alive.as_deref(), span)?;
+    set(&mut settings.seed, "--seed", args.seed.as_deref(), value::integer)?;
+    set_some(&mut settings.cores, "--cpu-affinity", args.cpu_affinity.as_deref(), value::cores)?;
+    settings.workers = settings.cores.as_ref().map_or(1, |cores| cores.len() as u32);
+    set(&mut settings.workers, "--workers", args.workers.as_deref(), workers)?;
+    set(&mut settings.driver, "--driver", args.driver.as_deref(), value::driver)?;
     set(&mut settings.timer, "--timer", args.timer.as_deref(), timer)?;
-    if let Some(model) = &args.model {
-        settings.model.clone_from(model);
-    }
-    settings.usage = !args.no_usage;
+    settings.tool_call = args.tool_call;
+    settings.usage = match (args.usage, args.no_usage) {
+        (true, true) => return Err(Error::new("--usage", "contradicts --no-usage", "give one of them")),
+        (true, false) => Usage::Always,
+        (false, true) => Usage::Never,
+        (false, false) => Usage::Asked,
+    };
+    settings.accounts_max = if args.dump.is_some() { DUMPED_MAX } else { 0 };
     Ok(settings)
+}
+
+/// Certificate and key, given or made.
+fn identity(args: &MockServerArgs, host: &str) -> Result<Option<Identity>, Failure> {
+    let wrong = |option, wrong, remedy| Err(Failure::bad(Error::new(option, wrong, remedy)));
+    let identity = match (&args.cert, &args.key) {
+        (None, Some(_)) => {
+            return wrong("--key", "needs the certificate that it belongs to", "give --cert, too");
+        }
+        (Some(_), None) => return wrong("--cert", "needs its private key", "give --key, too"),
+        (Some(_), Some(_)) if args.tls => {
+            return wrong("--tls", "makes a certificate, and --cert gives one", "give one of them");
+        }
+        (Some(cert), Some(key)) => {
+            Identity { certificate_pem: files::read("--cert", cert)?, key_pem: files::read("--key", key)? }
+        }
+        (None, None) if args.tls => {
+            let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+            if !names.iter().any(|name| name == host) {
+                names.push(host.to_owned());
+            }
+            Identity::self_signed(&names).map_err(Failure::own)?
+        }
+        (None, None) if args.tls_cert_out.is_some() => {
+            return wrong("--tls-cert-out", "there is no certificate to write", "give --tls, too");
+        }
+        (None, None) => return Ok(None),
+    };
+    if let Some(file) = Output::open(args.tls_cert_out.as_deref())? {
+        file.write(&identity.certificate_pem)?;
+    }
+    Ok(Some(identity))
 }
 
 fn set<T>(
@@ -82,10 +164,53 @@ fn set<T>(
     Ok(())
 }
 
+fn set_some<T>(
+    to: &mut Option<T>,
+    option: &str,
+    text: Option<&str>,
+    read: impl FnOnce(&str, &str) -> Result<T, Error>,
+) -> Result<(), Error> {
+    set(to, option, text, |option, text| read(option, text).map(Some))
+}
+
 fn milliseconds(option: &str, text: &str) -> Result<Duration, Error> {
     let ms = value::number(option, text)?;
     let span = Duration::try_from_secs_f64(ms / 1e3);
     span.map_err(|_| Error::new(option, format!("{text} is no span of time"), "give milliseconds, 0 or more"))
+}
+
+/// Seconds, or with a unit.
+fn span(option: &str, text: &str) -> Result<Duration, Error> {
+    let span = Duration::try_from_secs_f64(value::seconds(option, text)?);
+    span.map_err(|_| Error::new(option, format!("'{text}' is too long"), "give seconds, or as 500ms, 90s"))
+}
+
+fn positive(option: &str, text: &str) -> Result<u32, Error> {
+    match value::integer(option, text)? {
+        0 => Err(Error::new(option, "0 is none at all", "give 1 or more")),
+        number => Ok(number),
+    }
+}
+
+fn workers(option: &str, text: &str) -> Result<u32, Error> {
+    match positive(option, text)? {
+        number if number > WORKERS_MAX => Err(Error::new(
+            option,
+            format!("{number} threads are more than any machine has cores"),
+            "give fewer",
+        )),
+        number => Ok(number),
+    }
+}
+
+const WORKERS_MAX: u32 = 1024;
+
+fn reasoning_field(option: &str, text: &str) -> Result<ReasoningField, Error> {
+    match text {
+        "reasoning" => Ok(ReasoningField::Reasoning),
+        "reasoning_content" => Ok(ReasoningField::ReasoningContent),
+        _ => Err(Error::new(option, format!("{text} is unknown"), "give reasoning_content or reasoning")),
+    }
 }
 
 fn role(option: &str, text: &str) -> Result<Role, Error> {
@@ -102,5 +227,66 @@ fn timer(option: &str, text: &str) -> Result<Mode, Error> {
         "fd" => Ok(Mode::Sleep),
         "busy" => Ok(Mode::Busy),
         _ => Err(Error::new(option, format!("{text} is unknown"), "give fd or busy")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut MockServerArgs)) -> Result<Settings, Error> {
+        let mut args = MockServerArgs::default();
+        change(&mut args);
+        settings(&args)
+    }
+
+    #[test]
+    fn settings_are_those_of_the_help_unless_told_otherwise() {
+        let plain = of(|_| {}).unwrap();
+        assert_eq!((plain.port, plain.workers, plain.usage), (8000, 1, Usage::Asked));
+        assert_eq!((plain.max_tokens, plain.eos_after, plain.accounts_max), (64, None, 0));
+        let set = of(|args| {
+            args.cpu_affinity = Some("0,2-3".to_owned());
+            args.usage = true;
+            args.ttft = Some("0.5".to_owned());
+            args.keep_alive = Some("500ms".to_owned());
+            args.dump = Some("x".to_owned());
+        })
+        .unwrap();
+        assert_eq!((set.workers, set.cores), (3, Some(vec![0, 2, 3])));
+        assert_eq!((set.usage, set.ttft), (Usage::Always, Duration::from_micros(500)));
+        assert_eq!((set.keep_alive, set.accounts_max), (Some(Duration::from_millis(500)), DUMPED_MAX));
+        let fewer = of(|args| {
+            args.cpu_affinity = Some("0,1".to_owned());
+            args.workers = Some("1".to_owned());
+        });
+        assert_eq!(fewer.unwrap().workers, 1);
+    }
+
+    #[test]
+    fn bad_settings_are_named() {
+        let wrong = |change: fn(&mut MockServerArgs)| of(change).unwrap_err().to_string();
+        assert!(wrong(|args| args.ttft = Some("-1".to_owned())).contains("--ttft: -1 is no span of time"));
+        assert!(wrong(|args| args.workers = Some("0".to_owned())).contains("--workers: 0 is none at all"));
+        assert!(wrong(|args| args.workers = Some("5000".to_owned())).contains("more than any machine"));
+        assert!(wrong(|args| args.tokens_per_chunk = Some("0".to_owned())).contains("--tokens-per-chunk"));
+        assert!(wrong(|args| args.port = Some("70000".to_owned())).contains("--port"));
+        assert!(wrong(|args| args.role = Some("late".to_owned())).contains("first, early or none"));
+        assert!(wrong(|args| (args.usage, args.no_usage) = (true, true)).contains("contradicts --no-usage"));
+        assert!(wrong(|args| args.fault = vec!["stal".to_owned()]).contains("did you mean stall?"));
+    }
+
+    #[test]
+    fn certificate_and_key_belong_together() {
+        let wrong = |change: fn(&mut MockServerArgs)| {
+            let mut args = MockServerArgs::default();
+            change(&mut args);
+            identity(&args, "127.0.0.1").unwrap_err().to_string()
+        };
+        assert!(wrong(|args| args.key = Some("k".to_owned())).contains("--cert"));
+        assert!(wrong(|args| args.cert = Some("c".to_owned())).contains("--key"));
+        assert!(wrong(|args| args.tls_cert_out = Some("c".to_owned())).contains("--tls"));
+        let args = MockServerArgs { tls: true, ..MockServerArgs::default() };
+        assert!(identity(&args, "mock.test").unwrap().is_some());
     }
 }

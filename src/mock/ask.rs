@@ -1,23 +1,48 @@
 //! What a generation request asks for: the JSON body read, checked and reduced to numbers.
 //!
 //! Checks and their wording follow vLLM, so that a client meets the same refusals. Sampling fields are accepted and
-//! ignored: the mock generates exactly `max_tokens` tokens whatever they say. Prompt tokens are the words of the
-//! prompt, separated by white space, over all messages; a prompt given as token ids counts its ids.
+//! ignored: the mock generates the tokens asked for whatever they say. Prompt tokens are the words of the prompt,
+//! separated by white space, over all messages; a prompt given as token ids counts its ids. Ollama's bodies are
+//! [`ollama`]'s.
+
+mod fields;
+mod ollama;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::api::Dialect;
+use fields::{bad_request, flag, integer, invalid, lookup, narrow, words};
+
+/// A way to ask for tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Surface {
+    /// OpenAI's chat completions.
+    Chat,
+    /// Ollama's `/api/chat`.
+    OllamaChat,
+    /// Ollama's `/api/generate`.
+    OllamaGenerate,
+    /// OpenAI's text completions.
+    Text,
+}
 
 /// A generation request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
-    pub(super) dialect: Dialect,
+    pub(super) surface: Surface,
     /// Whether the answer is streamed.
     pub(super) stream: bool,
     /// Number of sequences: `n` times the number of prompts.
     pub(super) choices: u32,
     /// Tokens to generate per sequence.
     pub(super) tokens: u32,
+    /// Why a sequence ends after them.
+    pub(super) finish: Finish,
+    /// The first of them are reasoning, up to this many.
+    pub(super) reasoning: u32,
+    /// The answer calls the tool of this name, a JSON string with its quotes.
+    pub(super) tool: Option<Arc<str>>,
     /// Tokens of all prompts.
     pub(super) prompt_tokens: u32,
     /// A usage event at the end of the stream.
@@ -26,13 +51,29 @@ pub(super) struct Ask {
     pub(super) continuous_usage: bool,
 }
 
-/// What the server allows.
+/// Why a sequence ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// `max_tokens` was reached.
+    Length,
+    /// The model had said all.
+    Stop,
+    /// It has called a tool.
+    ToolCalls,
+}
+
+/// What the server allows and how it answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) model: &'a str,
     pub(super) max_model_len: u32,
     /// Tokens when a request names no number.
     pub(super) max_tokens: u32,
+    /// Tokens after which a sequence ends by itself.
+    pub(super) eos_after: Option<u32>,
+    pub(super) reasoning: u32,
+    /// Every chat answer calls a tool.
+    pub(super) tool_call: bool,
     pub(super) refused_fields: &'a [String],
 }
 
@@ -50,8 +91,26 @@ pub(super) struct Denial {
 /// Most choices of one request, as vLLM limits `n`; also what keeps the draws of two requests apart.
 pub(super) const CHOICES_MAX: u32 = 128;
 
+impl Surface {
+    /// Whose paths these are.
+    pub(super) fn of_path(path: &str) -> Option<Surface> {
+        match path {
+            "/api/chat" => Some(Surface::OllamaChat),
+            "/api/generate" => Some(Surface::OllamaGenerate),
+            "/v1/chat/completions" => Some(Surface::Chat),
+            "/v1/completions" => Some(Surface::Text),
+            _ => None,
+        }
+    }
+
+    /// Whether streams are JSON lines instead of events.
+    pub(super) fn is_ollama(self) -> bool {
+        matches!(self, Surface::OllamaChat | Surface::OllamaGenerate)
+    }
+}
+
 /// Reads a body.
-pub(super) fn read(dialect: Dialect, body: &[u8], terms: Terms<'_>) -> Result<Ask, Denial> {
+pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<Ask, Denial> {
     let fields = match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err(invalid("model_attributes_type", "body", "Input should be a valid dictionary")),
@@ -64,23 +123,32 @@ pub(super) fn read(dialect: Dialect, body: &[u8], terms: Terms<'_>) -> Result<As
         return Err(invalid("extra_forbidden", &format!("body.{name}"), "Extra inputs are not permitted"));
     }
     check_model(&fields, terms)?;
-    let (prompts, prompt_tokens) = match dialect {
-        Dialect::OpenaiChat => (1, messages_tokens(&fields)?),
-        Dialect::Openai => prompt_tokens(&fields)?,
+    if surface.is_ollama() {
+        return ollama::read(surface, &fields, terms);
+    }
+    let (prompts, prompt_tokens) = match surface {
+        Surface::Text => prompt_tokens(&fields)?,
+        _ => (1, messages_tokens(&fields)?),
     };
-    let tokens = tokens(&fields, prompt_tokens, terms)?;
+    let (tokens, finish) = tokens(&fields, prompt_tokens, terms)?;
     let choices = integer(&fields, "n")?.unwrap_or(1).saturating_mul(prompts);
     if !(1..=u64::from(CHOICES_MAX)).contains(&choices) {
         let message = format!("n must be between 1 and {CHOICES_MAX}, got {choices}.");
         return Err(bad_request("n", message));
     }
+    let is_chat = surface == Surface::Chat;
+    // A call needs a token after the reasoning.
+    let tool = if is_chat { tool(&fields, terms)?.filter(|_| terms.reasoning < tokens) } else { None };
     let stream = flag(&fields, "stream")?.unwrap_or(false);
     let (include_usage, continuous) = stream_options(&fields, stream)?;
     Ok(Ask {
-        dialect,
+        surface,
         stream,
         choices: choices as u32,
         tokens,
+        finish: if tool.is_some() { Finish::ToolCalls } else { finish },
+        reasoning: if is_chat { terms.reasoning } else { 0 },
+        tool,
         prompt_tokens,
         include_usage,
         continuous_usage: include_usage && continuous,
@@ -119,7 +187,38 @@ fn check_model(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<(), Deni
     }
 }
 
-fn tokens(fields: &Map<String, Value>, prompt_tokens: u32, terms: Terms<'_>) -> Result<u32, Denial> {
+/// Tokens per sequence, and why it ends after them.
+fn tokens(
+    fields: &Map<String, Value>,
+    prompt_tokens: u32,
+    terms: Terms<'_>,
+) -> Result<(u32, Finish), Denial> {
+    let newer = integer(fields, "max_completion_tokens")?;
+    let asked = match newer {
+        Some(asked) => Some(asked),
+        None => integer(fields, "max_tokens")?,
+    };
+    let most = room(asked, prompt_tokens, terms)?;
+    let least = integer(fields, "min_tokens")?.unwrap_or(0);
+    if least > u64::from(most) {
+        let message = format!("min_tokens must be less than or equal to max_tokens={most}, got {least}.");
+        return Err(bad_request("min_tokens", message));
+    }
+    let ignores_eos = flag(fields, "ignore_eos")?.unwrap_or(false);
+    let eos = terms.eos_after.filter(|_| !ignores_eos).map(|eos| eos.max(least as u32).max(1));
+    Ok(ending(most, eos))
+}
+
+/// At most `most` tokens, fewer if the sequence ends by itself before.
+fn ending(most: u32, eos: Option<u32>) -> (u32, Finish) {
+    match eos {
+        Some(eos) if eos < most => (eos, Finish::Stop),
+        _ => (most, Finish::Length),
+    }
+}
+
+/// Most tokens of a sequence, by what is asked for and what the context has room for.
+fn room(asked: Option<u64>, prompt_tokens: u32, terms: Terms<'_>) -> Result<u32, Denial> {
     let room = terms.max_model_len;
     if prompt_tokens >= room {
         let message = format!(
@@ -128,11 +227,6 @@ fn tokens(fields: &Map<String, Value>, prompt_tokens: u32, terms: Terms<'_>) -> 
         );
         return Err(bad_request("input_text", message));
     }
-    let newer = integer(fields, "max_completion_tokens")?;
-    let asked = match newer {
-        Some(asked) => Some(asked),
-        None => integer(fields, "max_tokens")?,
-    };
     match asked {
         None => Ok(terms.max_tokens.min(room - prompt_tokens).max(1)),
         Some(0) => Err(bad_request("max_tokens", "max_tokens must be at least 1, got 0.".to_owned())),
@@ -145,6 +239,26 @@ fn tokens(fields: &Map<String, Value>, prompt_tokens: u32, terms: Terms<'_>) -> 
         )),
         Some(asked) => Ok(asked as u32),
     }
+}
+
+/// The name of the tool to call, if one is to be called: the server's setting, a `tool_choice` of `required`, or one
+/// that names a function. Of several tools the first is called.
+fn tool(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Option<Arc<str>>, Denial> {
+    let tools = fields.get("tools").and_then(Value::as_array).filter(|tools| !tools.is_empty());
+    let chosen = match fields.get("tool_choice") {
+        Some(Value::Object(choice)) => lookup(choice, "function.name").cloned(),
+        Some(Value::String(choice)) if choice == "required" => None,
+        Some(Value::String(choice)) if choice == "none" => return Ok(None),
+        _ if terms.tool_call => None,
+        _ => return Ok(None),
+    };
+    if tools.is_none() && !terms.tool_call {
+        let message = "When using `tool_choice`, `tools` must be set.".to_owned();
+        return Err(bad_request("tool_choice", message));
+    }
+    let first = tools.and_then(|tools| tools[0].get("function")?.get("name").cloned());
+    let name = chosen.or(first).filter(Value::is_string).unwrap_or_else(|| Value::from("lookup"));
+    Ok(Some(name.to_string().into()))
 }
 
 fn messages_tokens(fields: &Map<String, Value>) -> Result<u32, Denial> {
@@ -193,67 +307,26 @@ fn prompt_tokens(fields: &Map<String, Value>) -> Result<(u64, u32), Denial> {
     }
 }
 
-fn words(text: &str) -> usize {
-    text.split_whitespace().count()
-}
-
-fn narrow(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// The field at a dotted path.
-fn lookup<'a>(fields: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    match path.split_once('.') {
-        None => fields.get(path),
-        Some((outer, inner)) => lookup(fields.get(outer)?.as_object()?, inner),
-    }
-}
-
-fn integer(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, Denial> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_u64() {
-            Some(number) => Ok(Some(number)),
-            None => Err(invalid("int_parsing", &format!("body.{name}"), "Input should be a valid integer")),
-        },
-    }
-}
-
-fn flag(fields: &Map<String, Value>, name: &str) -> Result<Option<bool>, Denial> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(invalid("bool_parsing", &format!("body.{name}"), "Input should be a valid boolean")),
-    }
-}
-
-/// A failed validation, worded as pydantic does through vLLM.
-fn invalid(kind: &str, at: &str, message: &str) -> Denial {
-    Denial {
-        status: 400,
-        kind: "Bad Request",
-        param: Some(at.to_owned()),
-        message: format!("1 validation error:\n  {{'type': '{kind}', 'loc': '{at}', 'msg': '{message}'}}"),
-    }
-}
-
-fn bad_request(param: &str, message: String) -> Denial {
-    Denial { status: 400, kind: "BadRequestError", param: Some(param.to_owned()), message }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TERMS: Terms<'static> =
-        Terms { model: "mock", max_model_len: 1000, max_tokens: 16, refused_fields: &[] };
+    const TERMS: Terms<'static> = Terms {
+        model: "mock",
+        max_model_len: 1000,
+        max_tokens: 16,
+        eos_after: None,
+        reasoning: 0,
+        tool_call: false,
+        refused_fields: &[],
+    };
 
     fn chat(body: &str) -> Result<Ask, Denial> {
-        read(Dialect::OpenaiChat, body.as_bytes(), TERMS)
+        read(Surface::Chat, body.as_bytes(), TERMS)
     }
 
     fn text(body: &str) -> Result<Ask, Denial> {
-        read(Dialect::Openai, body.as_bytes(), TERMS)
+        read(Surface::Text, body.as_bytes(), TERMS)
     }
 
     #[test]
@@ -268,10 +341,13 @@ mod tests {
         assert_eq!(
             ask,
             Ok(Ask {
-                dialect: Dialect::OpenaiChat,
+                surface: Surface::Chat,
                 stream: true,
                 choices: 2,
                 tokens: 7,
+                finish: Finish::Length,
+                reasoning: 0,
+                tool: None,
                 prompt_tokens: 5,
                 include_usage: true,
                 continuous_usage: true,
@@ -291,6 +367,62 @@ mod tests {
     fn the_newer_name_of_max_tokens_wins() {
         let ask = chat(r#"{"messages":[],"max_tokens":3,"max_completion_tokens":4}"#).unwrap();
         assert_eq!(ask.tokens, 4);
+    }
+
+    #[test]
+    fn an_answer_ends_by_itself_unless_told_not_to() {
+        let of = |more: &str| {
+            let body = format!(r#"{{"messages":[],"max_tokens":12{more}}}"#);
+            let terms = Terms { eos_after: Some(5), ..TERMS };
+            let ask = read(Surface::Chat, body.as_bytes(), terms).unwrap();
+            (ask.tokens, ask.finish)
+        };
+        assert_eq!(of(""), (5, Finish::Stop));
+        assert_eq!(of(r#","ignore_eos":true"#), (12, Finish::Length));
+        assert_eq!(of(r#","min_tokens":8"#), (8, Finish::Stop));
+        assert_eq!(of(r#","min_tokens":12"#), (12, Finish::Length));
+        let more = chat(r#"{"messages":[],"max_tokens":12,"min_tokens":13}"#).unwrap_err();
+        assert_eq!(more.message, "min_tokens must be less than or equal to max_tokens=12, got 13.");
+    }
+
+    #[test]
+    fn a_tool_is_called_on_demand_and_by_setting() {
+        let tools = r#""tools":[{"type":"function","function":{"name":"weather"}}]"#;
+        let of = |more: &str, tool_call| {
+            let body = format!(r#"{{"messages":[]{more}}}"#);
+            let ask = read(Surface::Chat, body.as_bytes(), Terms { tool_call, ..TERMS }).unwrap();
+            ask.tool.map(|name| name.to_string())
+        };
+        assert_eq!(of(&format!(",{tools}"), false), None);
+        assert_eq!(of(&format!(r#",{tools},"tool_choice":"auto""#), false), None);
+        assert_eq!(of(&format!(r#",{tools},"tool_choice":"required""#), false).unwrap(), r#""weather""#);
+        let named = r#""tool_choice":{"type":"function","function":{"name":"time"}}"#;
+        assert_eq!(of(&format!(",{tools},{named}"), false).unwrap(), r#""time""#);
+        assert_eq!(of(&format!(",{tools}"), true).unwrap(), r#""weather""#);
+        assert_eq!(of("", true).unwrap(), r#""lookup""#);
+        let without = chat(r#"{"messages":[],"tool_choice":"required"}"#).unwrap_err();
+        assert!(without.message.contains("`tools` must be set"));
+    }
+
+    #[test]
+    fn ollama_streams_by_default_and_has_its_own_names() {
+        let of =
+            |surface, body: &str| read(surface, body.as_bytes(), Terms { reasoning: 3, ..TERMS }).unwrap();
+        let chat = of(
+            Surface::OllamaChat,
+            r#"{"model":"mock","messages":[{"role":"user","content":"a b"}],"options":{"num_predict":9}}"#,
+        );
+        assert_eq!((chat.stream, chat.tokens, chat.prompt_tokens, chat.reasoning), (true, 9, 2, 3));
+        let text = of(
+            Surface::OllamaGenerate,
+            r#"{"model":"mock","system":"a","prompt":"b c","stream":false,"think":false,
+                "options":{"num_predict":-1}}"#,
+        );
+        assert_eq!((text.stream, text.tokens, text.prompt_tokens, text.reasoning), (false, 16, 3, 0));
+        let bad = |body: &str| read(Surface::OllamaGenerate, body.as_bytes(), TERMS).unwrap_err().status;
+        assert_eq!(bad(r#"{"prompt":7}"#), 400);
+        assert_eq!(bad(r#"{"prompt":"a","options":{"num_predict":"x"}}"#), 400);
+        assert_eq!(bad(r#"{"prompt":"a","model":"other"}"#), 404);
     }
 
     #[test]
@@ -338,7 +470,7 @@ mod tests {
     fn a_field_set_to_be_refused_is_named() {
         let refused = ["ignore_eos".to_owned(), "stream_options.continuous_usage_stats".to_owned()];
         let terms = Terms { refused_fields: &refused, ..TERMS };
-        let read = |body: &str| read(Dialect::OpenaiChat, body.as_bytes(), terms);
+        let read = |body: &str| read(Surface::Chat, body.as_bytes(), terms);
         let denial = read(r#"{"messages":[],"ignore_eos":true}"#).unwrap_err();
         assert_eq!(denial.status, 400);
         assert!(denial.message.contains("'body.ignore_eos', 'msg': 'Extra inputs are not permitted'"));

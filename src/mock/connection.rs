@@ -5,21 +5,23 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use super::account::{Account, Ending};
 use super::ask::{Ask, CHOICES_MAX};
-use super::event::Face;
-use super::faults;
+use super::face::Face;
+use super::faults::{self, Delivery, Farewell, Fault};
 use super::fixed::{Emission, Fixed, Job};
 use super::generation::{Bytes, Generation, Progress};
-use super::house::House;
+use super::house::{Book, House};
 use super::keyed::Key;
 use super::reply::{Manner, Reply};
 use super::request::{Inbox, Method, Refusal, Request, Step};
 use super::route::{self, Answer};
+use super::segments::Segments;
 use super::transport::{Intake, Transport};
-use super::truth::Truth;
+use super::words::Vocabulary;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 
@@ -27,9 +29,10 @@ use crate::time::Stamp;
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) house: Arc<House>,
+    /// Number of the thread.
+    pub(super) thread: usize,
     pub(super) clock: RunClock,
     pub(super) model: Fixed,
-    pub(super) truth: Truth,
     /// Bytes of the event at hand.
     pub(super) bytes: Bytes,
     /// Where sockets are read into.
@@ -45,6 +48,15 @@ pub(super) struct Connection {
     phase: Phase,
     /// Number of answers given.
     answered: u64,
+    /// How the bytes of the answer at hand are portioned.
+    segments: Segments,
+    /// The head of the answer at hand is to be held back by this much.
+    slow: Option<Duration>,
+    hold: Option<Hold>,
+    /// How long the connection may be idle after the answer at hand.
+    idle_limit: Option<Duration>,
+    /// It was closed for being idle.
+    closed_idle: bool,
 }
 
 /// What the connection is busy with.
@@ -58,15 +70,19 @@ enum Work {
     Silence,
 }
 
+/// Bytes that are held back.
+#[derive(Debug)]
+struct Hold {
+    until: Stamp,
+    bytes: Vec<u8>,
+}
+
 #[derive(Debug)]
 struct Answering {
     generation: Generation,
     /// One per choice.
     jobs: Vec<Key>,
-    /// When the request was complete.
-    asked: Stamp,
-    /// No content has been sent yet.
-    fresh: bool,
+    account: Account,
     /// The last content event of each choice.
     last: Vec<Stamp>,
 }
@@ -87,9 +103,51 @@ pub(super) enum Phase {
     Reset,
 }
 
+impl Desk {
+    pub(super) fn new(house: Arc<House>, thread: usize) -> Desk {
+        Desk {
+            thread,
+            clock: house.clock,
+            model: Fixed::new(house.timing()),
+            house,
+            bytes: Bytes::default(),
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+        }
+    }
+
+    /// The thread's own book.
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.house.book(self.thread)
+    }
+
+    /// Closes the account of a request.
+    fn settle(&self, mut account: Account, ending: Ending, ask: Option<&Ask>) {
+        account.ending = ending;
+        account.ended = self.clock.now();
+        let mut book = self.book();
+        book.truth.on_end(&account);
+        if let Some(ask) = ask {
+            book.meters.on_end(&account, ask.finish);
+        }
+        drop(book);
+        self.house.on_request_end();
+    }
+}
+
 impl Connection {
     pub(super) fn new(transport: Transport) -> Connection {
-        Connection { transport, inbox: Inbox::default(), work: Work::Idle, phase: Phase::Open, answered: 0 }
+        Connection {
+            transport,
+            inbox: Inbox::default(),
+            work: Work::Idle,
+            phase: Phase::Open,
+            answered: 0,
+            segments: Segments::Whole,
+            slow: None,
+            hold: None,
+            idle_limit: None,
+            closed_idle: false,
+        }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -105,6 +163,16 @@ impl Connection {
         (self.phase == Phase::Open && matches!(self.work, Work::Idle)).then_some(self.answered)
     }
 
+    /// How long it may be idle, where the last answer has set a time.
+    pub(super) fn idle_limit(&self) -> Option<Duration> {
+        self.idle_limit
+    }
+
+    /// When [`Connection::release`] is to be called.
+    pub(super) fn held_until(&self) -> Option<Stamp> {
+        self.hold.as_ref().map(|hold| hold.until)
+    }
+
     /// Bytes have come, or the end.
     pub(super) fn on_readable(&mut self, key: Key, desk: &mut Desk) {
         let intake = self.transport.receive(&mut desk.buffer, &mut self.inbox);
@@ -112,6 +180,10 @@ impl Connection {
         if self.phase == Phase::Open {
             self.serve(key, now, desk);
         } else {
+            if self.closed_idle && self.inbox.has_bytes() {
+                self.closed_idle = false;
+                desk.book().truth.unheard += 1;
+            }
             self.inbox = Inbox::default();
         }
         match intake {
@@ -122,51 +194,63 @@ impl Connection {
 
     /// There is room in the socket.
     pub(super) fn on_writable(&mut self) {
-        self.or_over(|transport| transport.flush());
+        self.or_over(Transport::flush);
     }
 
     /// Tokens have come out of the model.
     pub(super) fn on_emission(&mut self, key: Key, emission: Emission, desk: &mut Desk) {
         let Work::Generation(answering) = &mut self.work else { return };
-        let Emission { choice, job, tokens, last, .. } = emission;
         // One batch may still hold tokens of the answer before this one.
-        if answering.jobs.get(choice as usize) != Some(&job) {
+        if answering.jobs.get(emission.choice as usize) != Some(&emission.job) {
             return;
         }
-        desk.bytes.clear();
-        let progress = answering.generation.on_tokens(choice, tokens, last, &mut desk.bytes);
-        let now = desk.clock.now();
-        if desk.bytes.tokens > 0 {
-            answering.note(now, emission, desk);
+        if answering.account.events == 0 {
+            answering.on_cached(desk.model.cached_tokens(emission.job));
         }
-        let sent =
-            self.transport.send(&desk.bytes.event).and_then(|()| self.transport.send(&desk.bytes.after));
-        match (sent, progress) {
-            (Ok(()), Progress::More) => {}
-            (Ok(()), Progress::Done) => {
-                desk.truth.completed += 1;
-                let keeps_alive = answering.generation.keeps_alive();
-                // An error event ends an answer of which other choices are still being generated.
-                answering.cancel(&mut desk.model);
-                self.work = Work::Idle;
-                self.answer_ends(keeps_alive);
-                self.serve(key, now, desk);
-            }
-            (Ok(()), Progress::Close) => self.break_off(Work::Idle, Phase::Ending, desk),
-            (Ok(()), Progress::Stall) => self.break_off(Work::Silence, Phase::Open, desk),
-            (Err(_), _) => self.break_off(Work::Idle, Phase::Over, desk),
-            (Ok(()), Progress::Reset) => self.break_off(Work::Idle, Phase::Reset, desk),
+        desk.bytes.clear();
+        let now = desk.clock.now();
+        let progress = answering.generation.on_emission(&emission, now, &mut desk.bytes);
+        let now = desk.clock.now();
+        let sent = self.hold.as_ref().map_or(now, |hold| now.max(hold.until));
+        answering.note(sent, desk);
+        let bytes = std::mem::take(&mut desk.bytes);
+        let put = self.put(now, &bytes.event).and_then(|()| self.put(now, &bytes.after));
+        desk.bytes = bytes;
+        if put.is_err() {
+            return self.break_off(Work::Idle, Phase::Over, Ending::ClientLeft, desk);
+        }
+        let broken = Ending::BrokenOff;
+        match progress {
+            Progress::More => {}
+            Progress::Done => self.on_answered(key, Ending::Complete, desk),
+            Progress::Failed => self.on_answered(key, Ending::Failed, desk),
+            Progress::Close => self.break_off(Work::Idle, Phase::Ending, broken, desk),
+            Progress::Reset => self.break_off(Work::Idle, Phase::Reset, broken, desk),
+            Progress::Stall => self.break_off(Work::Silence, Phase::Open, broken, desk),
         }
     }
 
-    /// Ends our side once everything is sent.
-    pub(super) fn end(&mut self) {
+    /// Sends what was held back.
+    pub(super) fn release(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            self.or_over(|transport| transport.send(&hold.bytes));
+        }
+    }
+
+    /// Ends our side, because nobody has asked for anything for a while.
+    pub(super) fn end_idle(&mut self) {
         self.phase = Phase::Ending;
+        self.closed_idle = true;
+    }
+
+    /// Resets the connection, as if the server were gone.
+    pub(super) fn go_down(&mut self, desk: &mut Desk) {
+        self.break_off(Work::Idle, Phase::Reset, Ending::Stopped, desk);
     }
 
     /// Goes from ending to lingering as soon as that is possible; `true` if it did.
     pub(super) fn linger(&mut self) -> bool {
-        let due = self.phase == Phase::Ending && !self.transport.wants_room();
+        let due = self.phase == Phase::Ending && self.hold.is_none() && !self.transport.wants_room();
         if due {
             self.phase = Phase::Lingering;
             self.or_over(Transport::end);
@@ -175,11 +259,12 @@ impl Connection {
     }
 
     /// Closes, and forgets what was still to be generated.
-    pub(super) fn close(mut self, desk: &mut Desk) {
+    pub(super) fn close(mut self, ending: Ending, desk: &mut Desk) {
         let reset = self.phase == Phase::Reset;
-        self.break_off(Work::Idle, Phase::Over, desk);
-        desk.truth.bytes += self.transport.sent_bytes;
-        desk.truth.partial_sends += self.transport.partial_sends;
+        self.break_off(Work::Idle, Phase::Over, ending, desk);
+        let truth = &mut desk.book().truth;
+        truth.bytes += self.transport.sent_bytes;
+        truth.partial_sends += self.transport.partial_sends;
         if reset {
             self.transport.reset();
         }
@@ -192,76 +277,184 @@ impl Connection {
                 Ok(Step::Starved) => return,
                 Ok(Step::Continue) => self.or_over(|t| t.send(b"HTTP/1.1 100 Continue\r\n\r\n")),
                 Ok(Step::Request(request)) => {
-                    desk.truth.requests += 1;
+                    desk.book().truth.requests += 1;
                     self.on_request(key, now, &request, desk);
                 }
                 Err(refusal) => {
-                    desk.truth.requests += 1;
-                    self.refuse(refusal);
+                    desk.book().truth.requests += 1;
+                    self.refuse(now, refusal);
                 }
             }
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn refuse(&mut self, now: Stamp, refusal: Refusal) {
         let manner = Manner { chunks: true, keep_alive: false, head_only: false };
-        self.reply(&Reply::refusal(refusal), manner);
+        self.reply(now, &Reply::refusal(refusal), manner);
     }
 
     fn on_request(&mut self, key: Key, now: Stamp, request: &Request, desk: &mut Desk) {
-        let house = Arc::clone(&desk.house);
-        let faults = &house.settings.faults;
         let manner = Manner {
             chunks: request.head.chunks,
-            keep_alive: request.head.keep_alive && !faults.close_after_answer,
+            keep_alive: request.head.keep_alive,
             head_only: request.head.method == Method::Head,
         };
-        let number = route::is_generation(request).then(|| house.next_number());
-        let fault = number.and_then(|number| faults.answer_to(number));
-        match fault {
-            Some(faults::Answer::Close) => self.phase = Phase::Ending,
-            Some(faults::Answer::Html) => self.reply(&Reply::html(), manner),
-            Some(faults::Answer::Reset) => self.phase = Phase::Reset,
-            Some(faults::Answer::Silence) => self.work = Work::Silence,
-            Some(faults::Answer::Status { status, retry_after_s }) => {
-                self.reply(&Reply::status(status, retry_after_s), manner);
-            }
-            None | Some(faults::Answer::PlainJson) => {
-                let created = house.wall_s(now);
-                match route::answer(request, house.terms(), created) {
-                    Answer::Reply(reply) => self.reply(&reply, manner),
-                    Answer::Generate(ask) => {
-                        let number = number.unwrap_or_default();
-                        let face = Face { dialect: ask.dialect, number, created, model: house.model_json() };
-                        let ask = Ask { stream: ask.stream && fault.is_none(), ..ask };
-                        let generation = Generation::new(face, ask, house.dress(), manner);
-                        self.generate(key, now, generation.with_cut(faults.cut_of(number)), desk);
-                    }
-                }
+        self.begin_answer(None);
+        if route::is_generation(request) {
+            return self.on_generation(key, now, (request, manner), desk);
+        }
+        let house = Arc::clone(&desk.house);
+        match route::answer(request, house.terms(), house.wall_s(now)) {
+            // Only generation requests generate.
+            Answer::Generate(_) => {}
+            Answer::Metrics => self.reply(now, &Reply::exposition(house.exposition()), manner),
+            Answer::Reply(reply) => self.reply(now, &reply, manner),
+            Answer::Truth { restart } => {
+                let truth = house.truth(restart).to_json().to_string();
+                self.reply(now, &Reply::json(200, truth), manner);
             }
         }
     }
 
-    fn generate(&mut self, key: Key, now: Stamp, mut generation: Generation, desk: &mut Desk) {
-        let Ask { stream, choices, tokens, .. } = generation.ask();
-        desk.truth.generations += 1;
-        desk.truth.streams += u64::from(stream);
-        let mut start = Vec::new();
-        generation.on_start(&mut start);
-        let first_draw = generation.number().wrapping_mul(u64::from(CHOICES_MAX));
-        let job = |choice| Job { owner: key, choice, draw: first_draw + u64::from(choice), tokens };
-        let jobs = (0..choices).map(|choice| desk.model.submit(now, job(choice))).collect();
-        let last = vec![Stamp::ZERO; choices as usize];
-        let answering = Answering { generation, jobs, asked: now, fresh: true, last };
-        self.work = Work::Generation(Box::new(answering));
-        self.or_over(|transport| transport.send(&start));
+    /// A request to a generating endpoint: it has a number, may meet a fault, and gets an account.
+    fn on_generation(&mut self, key: Key, now: Stamp, request: (&Request, Manner), desk: &mut Desk) {
+        let (request, manner) = request;
+        let house = Arc::clone(&desk.house);
+        let number = house.on_request();
+        desk.book().truth.generations += 1;
+        let faults = &house.settings.faults;
+        let place = faults.of(house.settings.seed, number);
+        let fault = place.map(|place| faults.requests[place].1);
+        let account = Account::new(number, fault, now);
+        if let Some(Fault::Answer(answer)) = fault
+            && answer != faults::Answer::PlainJson
+        {
+            place.into_iter().for_each(|place| desk.book().truth.on_fault(place));
+            return self.answer_wrongly(now, (answer, manner), account, desk);
+        }
+        match route::answer(request, house.terms(), house.wall_s(now)) {
+            Answer::Generate(ask) => {
+                // A whole answer to who asks for one is none of the faults.
+                let met = ask.stream || fault != Some(Fault::Answer(faults::Answer::PlainJson));
+                place.into_iter().filter(|_| met).for_each(|place| desk.book().truth.on_fault(place));
+                let account = Account { fault: fault.filter(|_| met), ..account };
+                self.generate(key, (ask, manner), account, desk);
+            }
+            Answer::Reply(reply) => {
+                desk.settle(Account { fault: None, status: reply.status, ..account }, Ending::Refused, None);
+                self.reply(now, &reply, manner);
+            }
+            // Their paths are not those of generation.
+            Answer::Metrics | Answer::Truth { .. } => {}
+        }
     }
 
-    fn reply(&mut self, reply: &Reply, manner: Manner) {
+    /// Gives another answer than the one asked for.
+    fn answer_wrongly(
+        &mut self,
+        now: Stamp,
+        answer: (faults::Answer, Manner),
+        mut account: Account,
+        desk: &mut Desk,
+    ) {
+        let (answer, manner) = answer;
+        let ending = match answer {
+            faults::Answer::Close => {
+                self.phase = Phase::Ending;
+                Ending::BrokenOff
+            }
+            faults::Answer::Reset => {
+                self.phase = Phase::Reset;
+                Ending::BrokenOff
+            }
+            faults::Answer::Silence => {
+                self.work = Work::Silence;
+                Ending::BrokenOff
+            }
+            faults::Answer::Html | faults::Answer::PlainJson => {
+                account.status = 200;
+                self.reply(now, &Reply::html(), manner);
+                Ending::Failed
+            }
+            faults::Answer::Status { status, retry_after_s } => {
+                account.status = status;
+                self.reply(now, &Reply::status(status, retry_after_s), manner);
+                Ending::Refused
+            }
+        };
+        desk.settle(account, ending, None);
+    }
+
+    fn generate(&mut self, key: Key, ask: (Ask, Manner), mut account: Account, desk: &mut Desk) {
+        let (ask, manner) = ask;
+        let (house, now, fault) = (Arc::clone(&desk.house), account.arrived, account.fault);
+        self.begin_answer(fault);
+        let plain_json = fault == Some(Fault::Answer(faults::Answer::PlainJson));
+        let manner = Manner {
+            keep_alive: manner.keep_alive && fault != Some(Fault::Farewell(Farewell::Announced)),
+            ..manner
+        };
+        let splits = fault == Some(Fault::Delivery(Delivery::SplitUtf8));
+        let face = Face {
+            surface: ask.surface,
+            number: account.number,
+            created: house.wall_s(now),
+            model: house.model_json(),
+            tool: ask.tool.clone(),
+            reasoning: house.settings.reasoning_field.name(),
+            vocabulary: if splits { Vocabulary::MultiByte } else { Vocabulary::Plain },
+        };
+        desk.book().truth.streams += u64::from(ask.stream);
+        account.stream = ask.stream && !plain_json;
+        account.choices = ask.choices;
+        account.prompt_tokens = ask.prompt_tokens;
+        account.status = 200;
+        let draw = account.number.wrapping_mul(u64::from(CHOICES_MAX));
+        let Ask { choices, tokens, .. } = ask;
+        let job = |choice| Job { owner: key, choice, draw: draw + u64::from(choice), tokens };
+        let jobs = (0..choices).map(|choice| desk.model.submit(now, job(choice))).collect();
+        let ask = Ask { stream: account.stream, ..ask };
+        let mut generation = Generation::new(face, ask, house.dress(), manner).with_fault(fault);
+        let mut start = Vec::new();
+        generation.on_start(now, &mut start);
+        let last = vec![Stamp::ZERO; choices as usize];
+        self.work = Work::Generation(Box::new(Answering { generation, jobs, account, last }));
+        if self.put(now, &start).is_err() {
+            self.phase = Phase::Over;
+        }
+    }
+
+    /// How the bytes of the next answer go out and what follows it.
+    fn begin_answer(&mut self, fault: Option<Fault>) {
+        self.segments = Segments::of(fault);
+        self.slow = match fault.and_then(Fault::delivery) {
+            Some(Delivery::SlowHead(time)) => Some(time),
+            _ => None,
+        };
+        self.idle_limit = match fault.and_then(Fault::farewell) {
+            Some(Farewell::Idle(time)) => Some(time),
+            _ => None,
+        };
+    }
+
+    fn reply(&mut self, now: Stamp, reply: &Reply, manner: Manner) {
         let mut bytes = Vec::with_capacity(reply.body.len() + 256);
         reply.write(manner, &mut bytes);
-        self.or_over(|transport| transport.send(&bytes));
+        if self.put(now, &bytes).is_err() {
+            self.phase = Phase::Over;
+        }
         self.answer_ends(manner.keep_alive);
+    }
+
+    /// The answer at hand has come to its end.
+    fn on_answered(&mut self, key: Key, ending: Ending, desk: &mut Desk) {
+        let Work::Generation(answering) = std::mem::replace(&mut self.work, Work::Idle) else { return };
+        let keeps_alive = answering.generation.keeps_alive();
+        // An error event ends an answer of which other choices are still being generated.
+        answering.settle(ending, desk);
+        self.answer_ends(keeps_alive);
+        let now = desk.clock.now();
+        self.serve(key, now, desk);
     }
 
     fn answer_ends(&mut self, keep_alive: bool) {
@@ -272,12 +465,29 @@ impl Connection {
     }
 
     /// Cancels what is being generated.
-    fn break_off(&mut self, work: Work, phase: Phase, desk: &mut Desk) {
+    fn break_off(&mut self, work: Work, phase: Phase, ending: Ending, desk: &mut Desk) {
         self.phase = phase;
         if let Work::Generation(answering) = std::mem::replace(&mut self.work, work) {
-            desk.truth.broken += 1;
-            answering.cancel(&mut desk.model);
+            answering.settle(ending, desk);
         }
+    }
+
+    /// Sends in portions, or holds back.
+    fn put(&mut self, now: Stamp, bytes: &[u8]) -> io::Result<()> {
+        if let Some(hold) = &mut self.hold {
+            hold.bytes.extend_from_slice(bytes);
+            return Ok(());
+        }
+        if let Some(time) = self.slow
+            && !bytes.is_empty()
+        {
+            self.slow = None;
+            let head = memchr::memmem::find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
+            let (early, late) = bytes.split_at(head / 2);
+            self.hold = Some(Hold { until: now + time, bytes: late.to_vec() });
+            return self.transport.send(early);
+        }
+        self.segments.split(bytes).try_for_each(|portion| self.transport.send(portion))
     }
 
     fn or_over(&mut self, act: impl FnOnce(&mut Transport) -> io::Result<()>) {
@@ -288,28 +498,46 @@ impl Connection {
 }
 
 impl Answering {
-    /// Stops what is still being generated.
-    fn cancel(&self, model: &mut Fixed) {
-        for job in &self.jobs {
-            model.cancel(*job);
-        }
+    fn on_cached(&mut self, tokens: Option<u32>) {
+        self.account.cached_tokens = tokens;
+        self.generation.on_cached(tokens);
     }
 
-    /// Notes a content event about to be sent.
-    fn note(&mut self, now: Stamp, emission: Emission, desk: &mut Desk) {
-        let truth = &mut desk.truth;
-        truth.events += 1;
-        truth.tokens += u64::from(desk.bytes.tokens);
-        truth.on_lateness(now - emission.due);
-        if self.fresh {
-            self.fresh = false;
-            truth.on_ttft(now - self.asked);
+    /// Closes the account and stops what is still being generated.
+    fn settle(self: Box<Answering>, ending: Ending, desk: &mut Desk) {
+        for job in &self.jobs {
+            desk.model.cancel(*job);
         }
-        let Some(last) = self.last.get_mut(emission.choice as usize) else { return };
-        if *last != Stamp::ZERO {
-            truth.on_itl(now - *last);
+        desk.settle(self.account, ending, Some(self.generation.ask()));
+    }
+
+    /// Notes the content events that are about to be sent.
+    fn note(&mut self, sent: Stamp, desk: &Desk) {
+        if desk.bytes.content.is_empty() {
+            return;
         }
-        *last = now;
+        let account = &mut self.account;
+        let held_back = account.fault.is_some_and(Fault::delays);
+        let mut book = desk.book();
+        let Book { truth, meters } = &mut *book;
+        for content in &desk.bytes.content {
+            truth.events += 1;
+            truth.tokens += u64::from(content.tokens);
+            meters.generation_tokens += u64::from(content.tokens);
+            if !held_back {
+                truth.on_lateness(sent - content.due);
+            }
+            if account.first.is_none() {
+                meters.on_first(account.prompt_tokens, sent - account.arrived);
+            }
+            account.on_content(content, sent);
+            let Some(last) = self.last.get_mut(content.choice as usize) else { continue };
+            if *last != Stamp::ZERO {
+                truth.on_itl(sent - *last);
+                meters.on_gap(sent - *last);
+            }
+            *last = sent;
+        }
     }
 }
 
@@ -319,5 +547,6 @@ impl AsFd for Connection {
     }
 }
 
+const BUFFER: usize = 64 * 1024;
 /// How long a connection lingers for its peer to end.
 pub(super) const LINGER: Duration = Duration::from_secs(1);

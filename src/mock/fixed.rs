@@ -42,6 +42,21 @@ pub(super) struct Job {
     pub(super) tokens: u32,
 }
 
+/// How busy a model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Gauges {
+    /// Sequences being generated.
+    pub(super) running: u64,
+    /// Sequences that wait for a place.
+    pub(super) waiting: u64,
+    /// Share of the cache in use, 0 to 1.
+    pub(super) cache_usage: f64,
+    /// Prompt tokens looked up in the prefix cache so far.
+    pub(super) prefix_queries: u64,
+    /// Those of them that were there.
+    pub(super) prefix_hits: u64,
+}
+
 /// Tokens that have come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Emission {
@@ -101,6 +116,17 @@ impl Fixed {
     /// Forgets a job. A job that has ended already is passed over.
     pub(super) fn cancel(&mut self, key: Key) {
         self.jobs.remove(key);
+    }
+
+    /// How busy it is. There is no queue and no cache in it.
+    pub(super) fn gauges(&self) -> Gauges {
+        Gauges { running: self.jobs.len() as u64, ..Gauges::default() }
+    }
+
+    /// The prompt tokens of a job that came out of a cache; `None`, for there is none.
+    #[expect(clippy::unused_self, reason = "a model with a cache looks the job up")]
+    pub(super) fn cached_tokens(&self, _job: Key) -> Option<u32> {
+        None
     }
 
     /// When [`Fixed::advance`] has something to do next; `Stamp::MAX` if never. May be early by a cancelled job.
@@ -218,7 +244,9 @@ mod tests {
         let first = model.submit(at(0), job(1, 5));
         model.submit(at(1), job(2, 1));
         model.advance(at(200), &mut Vec::new());
+        assert_eq!(model.gauges().running, 2);
         model.cancel(first);
+        assert_eq!(model.gauges().running, 1);
         assert_eq!(run(&mut model), [(2, 201.0, 1, true)]);
     }
 

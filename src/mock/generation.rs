@@ -1,22 +1,17 @@
 //! One answer in the making: emissions of the model in, bytes out. Pure: it owns neither time nor socket.
+//!
+//! What a fault does to the contents of an answer is done here; what it does to the connection is `connection`'s.
 
-use super::ask::{Ask, Denial};
-use super::event::{self, Counts, Face, Framing, Piece, Template};
-use super::faults::{Break, Cut};
-use super::reply::{self, Manner, Reply};
-use crate::api::Dialect;
+use std::ops::ControlFlow;
 
-/// When a chat stream says whose turn it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// At once on arrival, before any token: a trap for who takes the first event for the first token.
-    Early,
-    /// Together with the first content of each choice, as vLLM does.
-    #[default]
-    First,
-    /// Never.
-    None,
-}
+use super::ask::{Ask, Denial, Surface};
+use super::event::{self, Framing, Template};
+use super::face::{Channel, Counts, Face, Piece, Times, Whole};
+use super::faults::{Break, Delivery, Fault, Flaw};
+use super::fixed::Emission;
+use super::reply::{self, HTML, Manner, Reply};
+use super::settings::{Role, Usage};
+use crate::time::Stamp;
 
 /// How an answer is dressed; the same for all answers of a server.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +19,7 @@ pub(super) struct Dress {
     pub(super) role: Role,
     /// The head waits for the first event.
     pub(super) late_head: bool,
-    /// Usage is given where it is asked for.
-    pub(super) usage: bool,
-    pub(super) tokens_per_chunk: u32,
+    pub(super) usage: Usage,
 }
 
 /// An answer in the making.
@@ -36,20 +29,29 @@ pub(super) struct Generation {
     ask: Ask,
     dress: Dress,
     manner: Manner,
-    cut: Option<Cut>,
+    fault: Option<Fault>,
+    /// When the request was complete.
+    asked: Stamp,
+    /// When the first tokens came.
+    first: Option<Stamp>,
+    /// Prompt tokens that came out of a cache.
+    cached: Option<u32>,
     choices: Vec<Choice>,
     /// Choices that have not ended.
     open: u32,
     head_written: bool,
     /// Content events so far.
     events: u64,
+    /// What is held back to be sent together.
+    held: Bytes,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Choice {
     /// Tokens so far.
     sent: u32,
-    /// Absent where no event is like another: whole answers and continuous usage.
+    /// Says whose turn it is.
+    opened: bool,
     template: Option<Template>,
 }
 
@@ -60,16 +62,17 @@ pub(super) struct Bytes {
     pub(super) event: Vec<u8>,
     /// What follows it in a write of its own: usage and the end of the stream.
     pub(super) after: Vec<u8>,
-    /// Tokens whose text is in `event`; 0 if there is no content in it.
-    pub(super) tokens: u32,
+    /// The content events in `event`; for a whole answer one with all tokens.
+    pub(super) content: Vec<Content>,
 }
 
-impl Bytes {
-    pub(super) fn clear(&mut self) {
-        self.event.clear();
-        self.after.clear();
-        self.tokens = 0;
-    }
+/// A content event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) choice: u32,
+    pub(super) tokens: u32,
+    /// When its tokens were due.
+    pub(super) due: Stamp,
 }
 
 /// How far an answer is.
@@ -79,6 +82,8 @@ pub(super) enum Progress {
     Close,
     /// It is whole.
     Done,
+    /// It ends in good order, but is not what was asked for.
+    Failed,
     /// More will come.
     More,
     /// It breaks off: the connection is reset.
@@ -87,43 +92,42 @@ pub(super) enum Progress {
     Stall,
 }
 
+impl Bytes {
+    pub(super) fn clear(&mut self) {
+        self.event.clear();
+        self.after.clear();
+        self.content.clear();
+    }
+}
+
 impl Generation {
     pub(super) fn new(face: Face, ask: Ask, dress: Dress, manner: Manner) -> Generation {
-        let framing = framing(manner);
-        let patched = ask.stream && !(dress.usage && ask.continuous_usage);
-        let tokens = dress.tokens_per_chunk.max(1);
-        let choice = |index| Choice {
-            sent: 0,
-            template: patched.then(|| Template::new(&face, index, tokens, framing)),
-        };
-        let choices = (0..ask.choices).map(choice).collect();
         Generation {
+            choices: (0..ask.choices).map(|_| Choice::default()).collect(),
+            open: ask.choices,
             face,
             ask,
             dress,
             manner,
-            cut: None,
-            choices,
-            open: ask.choices,
+            fault: None,
+            asked: Stamp::ZERO,
+            first: None,
+            cached: None,
             head_written: false,
             events: 0,
+            held: Bytes::default(),
         }
     }
 
-    /// Lets it break off.
-    pub(super) fn with_cut(mut self, cut: Option<Cut>) -> Generation {
-        self.cut = cut;
+    /// Lets something be wrong with it.
+    pub(super) fn with_fault(mut self, fault: Option<Fault>) -> Generation {
+        self.fault = fault;
         self
     }
 
-    /// Number of the request.
-    pub(super) fn number(&self) -> u64 {
-        self.face.number
-    }
-
     /// What was asked for.
-    pub(super) fn ask(&self) -> Ask {
-        self.ask
+    pub(super) fn ask(&self) -> &Ask {
+        &self.ask
     }
 
     /// Whether the connection can be used again afterwards.
@@ -131,13 +135,16 @@ impl Generation {
         self.manner.keep_alive && (self.manner.chunks || !self.ask.stream)
     }
 
-    /// Appends what is sent on arrival, before any token.
-    pub(super) fn on_start(&mut self, out: &mut Vec<u8>) {
+    /// The request was complete at `now`. Appends what is sent on arrival, before any token.
+    pub(super) fn on_start(&mut self, now: Stamp, out: &mut Vec<u8>) {
+        self.asked = now;
         if !self.ask.stream {
             return;
         }
-        let early_role = self.dress.role == Role::Early && self.ask.dialect == Dialect::OpenaiChat;
-        if early_role || !self.dress.late_head {
+        let early_role = self.dress.role == Role::Early && self.ask.surface == Surface::Chat;
+        // A head can only be slow if it comes before the rest.
+        let slow_head = matches!(self.delivery(), Some(Delivery::SlowHead(_)));
+        if early_role || slow_head || !self.dress.late_head {
             self.write_head(out);
         }
         if early_role {
@@ -147,115 +154,231 @@ impl Generation {
         }
     }
 
-    /// Appends what `tokens` new tokens of a choice give. `last`: the choice ends with them.
-    pub(super) fn on_tokens(&mut self, choice: u32, tokens: u32, last: bool, out: &mut Bytes) -> Progress {
-        let from = match self.choices.get(choice as usize) {
-            Some(choice) => choice.sent,
-            None => return Progress::More,
-        };
-        if self.ask.stream {
-            let at = self.events;
-            if let Some(Cut { how, .. }) = self.cut.filter(|cut| cut.after_events == at) {
-                return self.break_stream(how, Piece { choice, from, tokens, end: last }, out);
-            }
-            self.write_event(Piece { choice, from, tokens, end: last }, &mut out.event);
-            out.tokens = tokens;
-        }
-        self.choices[choice as usize].sent = from + tokens;
-        self.events += 1;
-        self.open -= u32::from(last);
-        if self.open > 0 {
-            return Progress::More;
-        }
-        if self.ask.stream {
-            self.write_tail(&mut out.after);
-            return Progress::Done;
-        }
-        self.write_whole(out)
+    /// Prompt tokens that the model had in its cache; to be told before the first emission.
+    pub(super) fn on_cached(&mut self, tokens: Option<u32>) {
+        self.cached = tokens;
     }
 
-    fn write_event(&mut self, piece: Piece, out: &mut Vec<u8>) {
-        self.write_head(out);
-        // Text completions have no roles.
-        if piece.from == 0 && self.dress.role == Role::First && self.ask.dialect == Dialect::OpenaiChat {
-            self.write_role(piece.choice, out);
-        }
-        let template = self.choices[piece.choice as usize].template.as_mut();
-        match template.filter(|template| !piece.end && template.tokens() == piece.tokens) {
-            Some(template) => out.extend_from_slice(template.patched(piece.from)),
-            None => {
-                let usage = self.continuous(piece.choice, piece.from + piece.tokens);
-                let mut payload = Vec::new();
-                self.face.content(piece, usage, &mut payload);
-                event::frame(framing(self.manner), &payload, out);
+    /// Appends what an emission gives.
+    pub(super) fn on_emission(&mut self, emission: &Emission, now: Stamp, out: &mut Bytes) -> Progress {
+        let Emission { choice, tokens, last, due, .. } = *emission;
+        let Some(place) = self.choices.get(choice as usize) else { return Progress::More };
+        let from = place.sent;
+        self.first.get_or_insert(now);
+        if self.ask.stream {
+            for piece in self.pieces(emission, from).iter().filter(|piece| piece.tokens > 0) {
+                let is_last = last && self.open == 1 && piece.from + piece.tokens == from + tokens;
+                if let ControlFlow::Break(progress) = self.on_piece(piece, is_last, out) {
+                    return progress;
+                }
+                if self.flaw() != Some(Flaw::Empty) {
+                    out.content.push(Content { choice, tokens: piece.tokens, due });
+                }
             }
+        }
+        self.choices[choice as usize].sent = from + tokens;
+        self.open -= u32::from(last);
+        if self.ask.stream && last {
+            self.write_finish(choice, &mut out.event);
+        }
+        let progress = match self.open {
+            1.. => Progress::More,
+            0 if self.ask.stream => {
+                self.write_tail(now, &mut out.after);
+                if self.is_spoiled() { Progress::Failed } else { Progress::Done }
+            }
+            0 => self.write_whole(due, now, out),
+        };
+        if let Some(Delivery::Bundle(events)) = self.delivery()
+            && self.ask.stream
+        {
+            self.bundle(events, progress, out);
+        }
+        progress
+    }
+
+    /// An emission in pieces of one channel each: reasoning, then the answer. Either may be without tokens.
+    fn pieces(&self, emission: &Emission, from: u32) -> [Piece; 2] {
+        let Emission { choice, tokens, last, .. } = *emission;
+        let reasoning = self.ask.reasoning;
+        let thought = reasoning.saturating_sub(from).min(tokens);
+        let channel = if self.ask.tool.is_some() { Channel::Tool } else { Channel::Text };
+        let piece = |channel, from: u32, nth, tokens| Piece {
+            choice,
+            channel,
+            from,
+            nth,
+            tokens,
+            end: None,
+            padding: 0,
+        };
+        let answer = from + thought;
+        let mut pieces = [
+            piece(Channel::Reasoning, from, from, thought),
+            piece(channel, answer, answer - reasoning.min(answer), tokens - thought),
+        ];
+        let (first, final_one) = (usize::from(thought == 0), usize::from(tokens > thought));
+        if let Some(Delivery::Giant(bytes)) = self.delivery()
+            && self.events == 0
+        {
+            pieces[first].padding = bytes;
+        }
+        // The arguments of a tool call are closed by their last token, whatever becomes of the finish reason.
+        if last && (channel == Channel::Tool || self.flaw() != Some(Flaw::NoFinish)) {
+            pieces[final_one].end = Some(self.ask.finish);
+        }
+        pieces
+    }
+
+    fn on_piece(&mut self, piece: &Piece, is_last: bool, out: &mut Bytes) -> ControlFlow<Progress> {
+        if let Some(cut) = self.fault.and_then(Fault::cut)
+            && (cut.after_events == self.events || is_last)
+        {
+            return ControlFlow::Break(self.break_stream(cut.how, piece, out));
+        }
+        if self.flaw() != Some(Flaw::Empty) {
+            self.write_event(piece, &mut out.event);
+            self.events += 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn write_event(&mut self, piece: &Piece, out: &mut Vec<u8>) {
+        self.write_head(out);
+        self.open_choice(piece.choice, out);
+        if self.delivery() == Some(Delivery::Comments) && !self.ask.surface.is_ollama() {
+            event::frame(self.framing(), b": keep-alive\n\n", out);
+        }
+        let framing = self.framing();
+        // The first fragment of a tool's arguments opens them.
+        let opens = piece.channel == Channel::Tool && piece.nth <= 1;
+        if opens || piece.end.is_some() || piece.padding > 0 || self.continuous_usage() {
+            let usage = self.usage_so_far(piece.choice, piece.from + piece.tokens);
+            let mut payload = Vec::new();
+            self.face.content(piece, usage, &mut payload);
+            event::frame(framing, &payload, out);
+            return;
+        }
+        let slot = &mut self.choices[piece.choice as usize].template;
+        if !slot.as_ref().is_some_and(|template| template.fits(piece)) {
+            *slot = Some(Template::new(&self.face, piece, framing));
+        }
+        if let Some(template) = slot {
+            out.extend_from_slice(template.patched(piece.from));
         }
     }
 
     fn write_head(&mut self, out: &mut Vec<u8>) {
-        if !self.head_written {
-            let manner = Manner { keep_alive: self.keeps_alive(), ..self.manner };
-            reply::write_stream_head(manner, out);
-            self.head_written = true;
+        if self.head_written {
+            return;
+        }
+        self.head_written = true;
+        let content_type = match self.ask.surface {
+            _ if self.flaw() == Some(Flaw::WrongType) => HTML,
+            Surface::Chat | Surface::Text => "text/event-stream; charset=utf-8",
+            Surface::OllamaChat | Surface::OllamaGenerate => "application/x-ndjson",
+        };
+        let manner = Manner { keep_alive: self.keeps_alive(), ..self.manner };
+        reply::write_stream_head(content_type, manner, out);
+    }
+
+    /// Says whose turn it is before the first event of a choice. Text completions have no roles, and lines of Ollama
+    /// say so all the time.
+    fn open_choice(&mut self, choice: u32, out: &mut Vec<u8>) {
+        let is_new = !std::mem::replace(&mut self.choices[choice as usize].opened, true);
+        if is_new && self.dress.role == Role::First && self.ask.surface == Surface::Chat {
+            self.write_role(choice, out);
         }
     }
 
     fn write_role(&self, choice: u32, out: &mut Vec<u8>) {
         let mut payload = Vec::new();
-        self.face.role(choice, self.continuous(choice, 0), &mut payload);
-        event::frame(framing(self.manner), &payload, out);
+        self.face.role(choice, self.usage_so_far(choice, 0), &mut payload);
+        event::frame(self.framing(), &payload, out);
     }
 
-    fn write_tail(&self, out: &mut Vec<u8>) {
-        let framing = framing(self.manner);
-        if self.dress.usage && self.ask.include_usage {
-            let mut payload = Vec::new();
+    /// Appends the finish reason of a choice where its last content event does not have it.
+    fn write_finish(&mut self, choice: u32, out: &mut Vec<u8>) {
+        let is_empty = self.flaw() == Some(Flaw::Empty);
+        let apart = is_empty || self.ask.tool.is_some();
+        if !apart || self.flaw() == Some(Flaw::NoFinish) || self.ask.surface.is_ollama() {
+            return;
+        }
+        self.write_head(out);
+        self.open_choice(choice, out);
+        let sent = self.choices[choice as usize].sent;
+        let mut payload = Vec::new();
+        self.face.finish(choice, self.ask.finish, self.usage_so_far(choice, sent), &mut payload);
+        event::frame(self.framing(), &payload, out);
+    }
+
+    fn write_tail(&mut self, now: Stamp, out: &mut Vec<u8>) {
+        self.write_head(out);
+        let framing = self.framing();
+        let mut payload = Vec::new();
+        if self.ask.surface.is_ollama() {
+            if !matches!(self.flaw(), Some(Flaw::NoDone | Flaw::NoFinish)) {
+                self.face.ollama_done(&self.whole(now), &mut payload);
+                event::frame(framing, &payload, out);
+            }
+            return event::write_end(framing, out);
+        }
+        if self.gives_usage() {
             self.face.usage(self.counts(), &mut payload);
             event::frame(framing, &payload, out);
+        }
+        if !matches!(self.flaw(), Some(Flaw::NoDone | Flaw::NoFinish)) {
+            event::frame(framing, b"data: [DONE]\n\n", out);
         }
         event::write_end(framing, out);
     }
 
-    fn write_whole(&self, out: &mut Bytes) -> Progress {
-        let counts = self.counts();
+    fn write_whole(&mut self, due: Stamp, now: Stamp, out: &mut Bytes) -> Progress {
+        let whole = self.whole(now);
         let mut body = Vec::new();
-        self.face.whole(self.ask.choices, self.ask.tokens, self.dress.usage.then_some(counts), &mut body);
-        if let Some(Cut { how: Break::ErrorEvent, .. }) = self.cut {
+        self.face.whole(&whole, &mut body);
+        let how = self.fault.and_then(Fault::cut).map(|cut| cut.how);
+        if how == Some(Break::ErrorEvent) {
             Reply::status(500, None).write(self.manner, &mut out.event);
-            return Progress::Done;
+            return Progress::Failed;
         }
-        Reply::json(200, body).write(self.manner, &mut out.event);
-        let progress = match self.cut.map(|cut| cut.how) {
-            None | Some(Break::ErrorEvent) => {
-                out.tokens = counts.completion;
-                return Progress::Done;
+        if how == Some(Break::BadJson) {
+            body.truncate(body.len() / 2);
+        }
+        let mut reply = Reply::json(200, body);
+        if self.flaw() == Some(Flaw::WrongType) {
+            reply.content_type = HTML;
+        }
+        reply.write(self.manner, &mut out.event);
+        let half = out.event.len() / 2;
+        match how {
+            None => {
+                out.content.push(Content { choice: 0, tokens: whole.tokens * whole.choices, due });
+                return if self.is_spoiled() { Progress::Failed } else { Progress::Done };
             }
-            Some(Break::Close | Break::Half) => Progress::Close,
+            Some(Break::BadJson | Break::ErrorEvent) => return Progress::Failed,
+            Some(Break::Close | Break::Half | Break::Reset | Break::Stall) => out.event.truncate(half),
+        }
+        match how {
             Some(Break::Reset) => Progress::Reset,
             Some(Break::Stall) => Progress::Stall,
-        };
-        out.event.truncate(out.event.len() / 2);
-        progress
+            _ => Progress::Close,
+        }
     }
 
     /// Appends what stands in the place of an event at which the stream breaks off.
-    fn break_stream(&mut self, how: Break, piece: Piece, out: &mut Bytes) -> Progress {
+    fn break_stream(&mut self, how: Break, piece: &Piece, out: &mut Bytes) -> Progress {
         match how {
+            Break::BadJson => self.break_with(b"{\"id\":\"chatcmpl-0\",\"choices\":[{\"index\":0,", out),
             Break::Close => Progress::Close,
             Break::ErrorEvent => {
-                self.write_head(&mut out.event);
-                let denial = Denial {
-                    status: 500,
-                    kind: "InternalServerError",
-                    param: None,
-                    message: "The engine has died.".to_owned(),
+                let message = "The engine has died.".to_owned();
+                let denial = Denial { status: 500, kind: "InternalServerError", param: None, message };
+                let error = match self.ask.surface.is_ollama() {
+                    true => Reply::ollama_error(&denial),
+                    false => Reply::error(&denial),
                 };
-                let mut payload = b"data: ".to_vec();
-                payload.extend_from_slice(&reply::error_body(&denial));
-                payload.extend_from_slice(b"\n\n");
-                event::frame(framing(self.manner), &payload, &mut out.event);
-                event::write_end(framing(self.manner), &mut out.after);
-                Progress::Done
+                self.break_with(&error.body, out)
             }
             Break::Half => {
                 let mut whole = Vec::new();
@@ -268,60 +391,159 @@ impl Generation {
         }
     }
 
+    /// Appends an event of this data and the end of the stream.
+    fn break_with(&mut self, data: &[u8], out: &mut Bytes) -> Progress {
+        self.write_head(&mut out.event);
+        let framing = self.framing();
+        let is_ollama = self.ask.surface.is_ollama();
+        let (before, after) = if is_ollama { (b"".as_slice(), "\n") } else { (b"data: ".as_slice(), "\n\n") };
+        event::frame(framing, &[before, data, after.as_bytes()].concat(), &mut out.event);
+        if !is_ollama {
+            event::frame(framing, b"data: [DONE]\n\n", &mut out.after);
+        }
+        event::write_end(framing, &mut out.after);
+        Progress::Failed
+    }
+
+    /// Holds events back until there are as many as are to be sent together, or no more come.
+    fn bundle(&mut self, events: u32, progress: Progress, out: &mut Bytes) {
+        self.held.event.append(&mut out.event);
+        self.held.content.append(&mut out.content);
+        if progress != Progress::More || self.held.content.len() >= events as usize {
+            out.event.append(&mut self.held.event);
+            out.content.append(&mut self.held.content);
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        Framing { chunks: self.manner.chunks, crlf: self.delivery() == Some(Delivery::Crlf) }
+    }
+
+    fn delivery(&self) -> Option<Delivery> {
+        self.fault.and_then(Fault::delivery)
+    }
+
+    fn flaw(&self) -> Option<Flaw> {
+        self.fault.and_then(Fault::flaw)
+    }
+
+    /// Whether it comes to its end and yet is no proper answer.
+    fn is_spoiled(&self) -> bool {
+        match self.fault {
+            // A whole answer where a stream was asked for.
+            Some(Fault::Answer(_)) | Some(Fault::Flaw(Flaw::Empty)) => true,
+            Some(Fault::Flaw(Flaw::NoFinish | Flaw::WrongType)) => self.ask.stream,
+            // The last line of Ollama's is its finish reason, too.
+            Some(Fault::Flaw(Flaw::NoDone)) => self.ask.stream && self.ask.surface.is_ollama(),
+            _ => false,
+        }
+    }
+
+    fn gives_usage(&self) -> bool {
+        let wished = match self.dress.usage {
+            Usage::Always => true,
+            Usage::Asked => !self.ask.stream || self.ask.include_usage,
+            Usage::Never => false,
+        };
+        wished && self.flaw() != Some(Flaw::NoUsage)
+    }
+
+    fn continuous_usage(&self) -> bool {
+        self.ask.continuous_usage && self.gives_usage()
+    }
+
     /// The usage so far in one choice, where each event is to carry it.
-    fn continuous(&self, choice: u32, completion: u32) -> Option<Counts> {
+    fn usage_so_far(&self, choice: u32, completion: u32) -> Option<Counts> {
         debug_assert!(choice < self.ask.choices);
-        let wanted = self.dress.usage && self.ask.continuous_usage;
-        wanted.then_some(Counts { prompt: self.ask.prompt_tokens, completion })
+        self.continuous_usage().then(|| self.counts_of(completion, completion.min(self.ask.reasoning)))
     }
 
     fn counts(&self) -> Counts {
+        if self.flaw() == Some(Flaw::Empty) {
+            return self.counts_of(0, 0);
+        }
         let completion = self.choices.iter().map(|choice| choice.sent).sum();
-        Counts { prompt: self.ask.prompt_tokens, completion }
+        let reasoning = self.choices.iter().map(|choice| choice.sent.min(self.ask.reasoning)).sum();
+        self.counts_of(completion, reasoning)
     }
-}
 
-fn framing(manner: Manner) -> Framing {
-    if manner.chunks { Framing::Chunked } else { Framing::UntilClose }
+    fn counts_of(&self, completion: u32, reasoning: u32) -> Counts {
+        Counts {
+            prompt: self.ask.prompt_tokens,
+            completion,
+            cached: self.cached,
+            reasoning: (self.ask.reasoning > 0).then_some(reasoning),
+        }
+    }
+
+    fn whole(&self, now: Stamp) -> Whole {
+        let first = self.first.unwrap_or(now);
+        Whole {
+            choices: self.ask.choices,
+            reasoning: self.ask.reasoning,
+            tokens: if self.flaw() == Some(Flaw::Empty) { 0 } else { self.ask.tokens },
+            finish: (self.flaw() != Some(Flaw::NoFinish)).then_some(self.ask.finish),
+            usage: self.gives_usage().then(|| self.counts()),
+            times: Times { prompt: first - self.asked, tokens: now - first },
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::ask::Finish;
+    use crate::mock::face::tests::face;
+    use crate::mock::faults::Cut;
+    use crate::mock::keyed::Key;
 
     const ASK: Ask = Ask {
-        dialect: Dialect::OpenaiChat,
+        surface: Surface::Chat,
         stream: true,
         choices: 1,
         tokens: 3,
+        finish: Finish::Length,
+        reasoning: 0,
+        tool: None,
         prompt_tokens: 5,
         include_usage: true,
         continuous_usage: false,
     };
-    const DRESS: Dress = Dress { role: Role::First, late_head: false, usage: true, tokens_per_chunk: 1 };
+    const DRESS: Dress = Dress { role: Role::First, late_head: false, usage: Usage::Asked };
     /// Closed by the end of the connection: the bytes are the events.
     const PLAIN: Manner = Manner { chunks: false, keep_alive: false, head_only: false };
 
     fn generation(ask: Ask, dress: Dress) -> Generation {
-        let face = Face { dialect: ask.dialect, number: 0, created: 0, model: "\"m\"".into() };
+        let face = Face { tool: ask.tool.clone(), ..face(ask.surface) };
         Generation::new(face, ask, dress, PLAIN)
     }
 
+    fn faulty(ask: Ask, fault: Fault) -> Generation {
+        generation(ask, DRESS).with_fault(Some(fault))
+    }
+
     /// The bytes on arrival, of each event and of what follows it, and the progress of the last event.
-    fn run(mut generation: Generation) -> (Vec<String>, Progress) {
+    fn run(generation: Generation) -> (Vec<String>, Progress) {
+        run_by(generation, 1)
+    }
+
+    /// The same with `step` tokens in an emission.
+    fn run_by(mut generation: Generation, step: u32) -> (Vec<String>, Progress) {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let mut start = Vec::new();
-        generation.on_start(&mut start);
+        generation.on_start(Stamp::ZERO, &mut start);
         let mut writes = vec![text(&start)];
         let Ask { choices, tokens, .. } = generation.ask;
-        let step = generation.dress.tokens_per_chunk;
+        let key = Key::from_token(0);
         let mut from = 0;
         while from < tokens {
             let count = step.min(tokens - from);
             for choice in 0..choices {
                 let mut out = Bytes::default();
                 let last = from + count == tokens;
-                let progress = generation.on_tokens(choice, count, last, &mut out);
+                let emission =
+                    Emission { owner: key, choice, job: key, due: Stamp::ZERO, tokens: count, last };
+                let progress = generation.on_emission(&emission, Stamp::ZERO, &mut out);
                 writes.push(text(&out.event));
                 writes.push(text(&out.after));
                 if progress != Progress::More {
@@ -349,6 +571,9 @@ mod tests {
                     let text = part("#", &choice["index"])
                         + &part("role ", &choice["delta"]["role"])
                         + &part("", &choice["delta"]["content"])
+                        + &part("thinks ", &choice["delta"]["reasoning_content"])
+                        + &part("calls ", &choice["delta"]["tool_calls"][0]["function"]["name"])
+                        + &part("args ", &choice["delta"]["tool_calls"][0]["function"]["arguments"])
                         + &part("", &choice["text"])
                         + &part("finish ", &choice["finish_reason"])
                         + &part("usage ", &event["usage"]["completion_tokens"])
@@ -392,9 +617,9 @@ mod tests {
         let count = |ask: Ask, dress: Dress| run(generation(ask, dress)).0.concat().matches("usage").count();
         assert_eq!(count(ASK, DRESS), 1);
         assert_eq!(count(Ask { include_usage: false, ..ASK }, DRESS), 0);
-        assert_eq!(count(ASK, Dress { usage: false, ..DRESS }), 0);
+        assert_eq!(count(ASK, Dress { usage: Usage::Never, ..DRESS }), 0);
         assert_eq!(count(Ask { stream: false, ..ASK }, DRESS), 1);
-        assert_eq!(count(Ask { stream: false, ..ASK }, Dress { usage: false, ..DRESS }), 0);
+        assert_eq!(count(Ask { stream: false, ..ASK }, Dress { usage: Usage::Never, ..DRESS }), 0);
     }
 
     #[test]
@@ -433,8 +658,8 @@ mod tests {
 
     #[test]
     fn text_completions_have_no_role_and_chunks_hold_several_tokens() {
-        let ask = Ask { dialect: Dialect::Openai, tokens: 5, include_usage: false, ..ASK };
-        let (writes, _) = run(generation(ask, Dress { tokens_per_chunk: 2, ..DRESS }));
+        let ask = Ask { surface: Surface::Text, tokens: 5, include_usage: false, ..ASK };
+        let (writes, _) = run_by(generation(ask, DRESS), 2);
         assert_eq!(
             events(&writes.concat()),
             [
@@ -459,28 +684,142 @@ mod tests {
 
     #[test]
     fn a_cut_stands_in_the_place_of_its_event() {
-        let cut = |how, after_events| run(generation(ASK, DRESS).with_cut(Some(Cut { after_events, how })));
+        let cut = |how, after_events| run(faulty(ASK, Fault::Cut(Cut { after_events, how })));
         let (writes, progress) = cut(Break::Close, 2);
         assert_eq!((events(&writes.concat()).len(), progress), (3, Progress::Close));
         assert_eq!(cut(Break::Reset, 0).1, Progress::Reset);
         assert_eq!(cut(Break::Stall, 1).1, Progress::Stall);
         let (writes, progress) = cut(Break::ErrorEvent, 1);
-        assert_eq!(progress, Progress::Done);
+        assert_eq!(progress, Progress::Failed);
         assert_eq!(events(&writes.concat())[2..], ["error 500", "[DONE]"]);
         let (writes, progress) = cut(Break::Half, 1);
         assert_eq!(progress, Progress::Close);
         assert!(writes[2].starts_with("data: {") && !writes[2].ends_with('\n'));
-        assert_eq!(cut(Break::Close, 3).1, Progress::Done, "there is no such event");
+        let (writes, progress) = cut(Break::BadJson, 1);
+        assert_eq!(progress, Progress::Failed);
+        assert!(writes[2].starts_with("data: {\"id\"") && writes[2].ends_with(":0,\n\n"));
+        let (writes, progress) = cut(Break::Close, 9);
+        assert_eq!((events(&writes.concat()).len(), progress), (3, Progress::Close), "the last one at least");
     }
 
     #[test]
     fn a_cut_whole_answer_lacks_its_second_half() {
         let whole = Ask { stream: false, ..ASK };
-        let cut = |how| run(generation(whole, DRESS).with_cut(Some(Cut { after_events: 0, how })));
-        let length = run(generation(whole, DRESS)).0[0].len();
+        let cut = |how| run(faulty(whole.clone(), Fault::Cut(Cut { after_events: 0, how })));
+        let length = run(generation(whole.clone(), DRESS)).0[0].len();
         let (writes, progress) = cut(Break::Close);
         assert_eq!((writes[0].len(), progress), (length / 2, Progress::Close));
         let (writes, progress) = cut(Break::ErrorEvent);
-        assert!(writes[0].starts_with("HTTP/1.0 500 ") && progress == Progress::Done);
+        assert!(writes[0].starts_with("HTTP/1.0 500 ") && progress == Progress::Failed);
+    }
+
+    #[test]
+    fn reasoning_comes_first_and_an_emission_of_both_is_two_events() {
+        let ask = Ask { reasoning: 2, include_usage: false, ..ASK };
+        let (writes, _) = run(generation(ask.clone(), Dress { role: Role::None, ..DRESS }));
+        assert_eq!(
+            events(&writes.concat()),
+            [
+                r##"#0 thinks " apple""##,
+                r##"#0 thinks " bread""##,
+                r##"#0 " cloud" finish "length""##,
+                "[DONE]"
+            ]
+        );
+        let all = |step| {
+            let (writes, _) = run_by(generation(ask.clone(), Dress { role: Role::None, ..DRESS }), step);
+            events(&writes.concat())
+        };
+        let both = [r##"#0 thinks " apple bread""##, r##"#0 " cloud" finish "length""##, "[DONE]"];
+        assert_eq!(all(2), both);
+        assert_eq!(all(3), both);
+    }
+
+    #[test]
+    fn a_tool_call_ends_in_an_event_of_its_own() {
+        let ask = Ask { tool: Some("\"f\"".into()), finish: Finish::ToolCalls, include_usage: false, ..ASK };
+        let (writes, _) = run(generation(ask, DRESS));
+        assert_eq!(
+            events(&writes.concat()),
+            [
+                r##"#0 role "assistant" """##,
+                r##"#0 calls "f""##,
+                r##"#0 args "{\"text\":\" bread""##,
+                r##"#0 args " cloud\"}""##,
+                r##"#0 finish "tool_calls""##,
+                "[DONE]"
+            ]
+        );
+    }
+
+    #[test]
+    fn ollama_streams_lines_and_ends_with_its_counts() {
+        let ask = Ask { surface: Surface::OllamaChat, reasoning: 1, ..ASK };
+        let (writes, progress) = run(generation(ask.clone(), DRESS));
+        assert!(writes[0].contains("content-type: application/x-ndjson"));
+        let lines: Vec<serde_json::Value> =
+            writes[1..].concat().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((lines.len(), progress), (4, Progress::Done));
+        assert_eq!(lines[0]["message"]["thinking"], " apple");
+        assert_eq!(lines[2]["message"]["content"], " cloud");
+        assert_eq!((lines[3]["done"].as_bool(), lines[3]["eval_count"].as_u64()), (Some(true), Some(3)));
+        let (writes, _) = run(faulty(ask, Fault::Flaw(Flaw::NoDone)));
+        assert_eq!(writes[1..].concat().lines().count(), 3);
+    }
+
+    #[test]
+    fn cached_tokens_are_told_where_the_model_knows_them() {
+        let mut told = generation(ASK, DRESS);
+        told.on_cached(Some(4));
+        assert!(run(told).0.concat().contains(r#""prompt_tokens_details":{"cached_tokens":4}"#));
+        assert!(!run(generation(ASK, DRESS)).0.concat().contains("details"));
+    }
+
+    #[test]
+    fn usage_can_come_unasked() {
+        let ask = Ask { include_usage: false, ..ASK };
+        let (writes, _) = run(generation(ask, Dress { usage: Usage::Always, ..DRESS }));
+        assert!(writes.concat().contains("completion_tokens"));
+    }
+
+    #[test]
+    fn flaws_leave_out_what_they_say() {
+        let of = |flaw| {
+            let (writes, progress) = run(faulty(ASK, Fault::Flaw(flaw)));
+            (writes[0].clone(), events(&writes[1..].concat()), progress)
+        };
+        let (_, empty, _) = of(Flaw::Empty);
+        assert_eq!(empty, [r##"#0 role "assistant" """##, r##"#0 finish "length""##, "usage 0", "[DONE]"]);
+        let (_, no_done, progress) = of(Flaw::NoDone);
+        assert_eq!(no_done[3..], [r##"#0 " cloud" finish "length""##, "usage 3"]);
+        assert_eq!(progress, Progress::Done);
+        let (_, no_finish, progress) = of(Flaw::NoFinish);
+        assert_eq!(no_finish[3..], [r##"#0 " cloud""##, "usage 3"]);
+        assert_eq!(progress, Progress::Failed);
+        let (_, no_usage, _) = of(Flaw::NoUsage);
+        assert_eq!(no_usage[3..], [r##"#0 " cloud" finish "length""##, "[DONE]"]);
+        let (head, _, progress) = of(Flaw::WrongType);
+        assert!(head.contains("content-type: text/html") && progress == Progress::Failed);
+    }
+
+    #[test]
+    fn deliveries_change_the_bytes_and_not_what_they_say() {
+        let plain = events(&run(generation(ASK, DRESS)).0.concat());
+        let of = |delivery| {
+            let (writes, progress) = run(faulty(ASK, Fault::Delivery(delivery)));
+            assert_eq!(progress, Progress::Done);
+            writes
+        };
+        let bundled = of(Delivery::Bundle(2));
+        assert_eq!((bundled.len(), events(&bundled[1]).len()), (4, 3), "the role, and two of content");
+        assert_eq!(events(&bundled.concat()), plain);
+        let commented = of(Delivery::Comments).concat();
+        assert_eq!(commented.matches(": keep-alive\n\n").count(), 3);
+        let crlf = of(Delivery::Crlf)[1..].concat();
+        assert_eq!(events(&crlf.replace("\r\n", "\n")), plain);
+        assert_eq!(crlf.matches('\n').count(), crlf.matches("\r\n").count());
+        let giant = of(Delivery::Giant(2_000_000));
+        assert!(giant[1].len() > 2_000_000 && giant[2].len() < 1000);
+        assert_eq!(events(&giant.concat()), plain);
     }
 }

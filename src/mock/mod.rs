@@ -5,92 +5,53 @@
 //! own or inside another. Each thread owns its connections and shares nothing per event. What is answered is decided
 //! by pure parts; `shard`, `connection` and `transport` alone touch sockets.
 
+mod account;
 mod ask;
 mod connection;
 mod event;
+mod face;
 mod faults;
 mod fixed;
 mod generation;
 mod house;
 mod keyed;
+mod meters;
 mod reply;
 mod request;
 mod route;
+mod samples;
+mod segments;
+mod settings;
 mod shard;
 mod tls;
 mod transport;
 mod truth;
+mod words;
 
-pub use faults::{Answer, Break, Cut, Faults, When};
-pub use generation::Role;
+pub use account::{Account, Ending, Write};
+pub use faults::{
+    Answer, Break, Cut, Delivery, Farewell, Fault, FaultError, Faults, Flaw, HTTP, Outage, RETRY_AFTER,
+    RETRY_AFTER_S, Reach, When,
+};
+pub use samples::Spread;
+pub use settings::{ReasoningField, Role, Settings, Usage};
 pub use tls::Identity;
-pub use truth::{Spread, Truth};
+pub use truth::Truth;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crate::pace::{self, Kernel, Pace};
-use crate::plan::Driver;
 use crate::sys::affinity;
-use crate::sys::clock::RunClock;
 use crate::sys::limits;
-use crate::sys::listener::{Listener, Listening};
+use crate::sys::listener::{Claim, Listener, Listening};
 use crate::sys::waker::Waker;
+use connection::Desk;
 use house::House;
-use shard::Shard;
-
-/// What the server is to do.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Name or address to listen on. Default: 127.0.0.1.
-    pub host: String,
-    /// Port; 0, the default, takes any free one.
-    pub port: u16,
-    /// Name of the model. Default: `mock-model`.
-    pub model: String,
-    /// Longest context that is reported and allowed, tokens. Default: 131072.
-    pub max_model_len: u32,
-    /// From the request's last byte to its first content event. Default: 200 ms.
-    pub ttft: Duration,
-    /// Between the content events of a choice. Default: 20 ms.
-    pub itl: Duration,
-    /// Each TTFT is drawn evenly from `ttft` plus or minus this. Default: 0.
-    pub ttft_jitter: Duration,
-    /// Each gap is drawn evenly from `itl` plus or minus this. Default: 0.
-    pub itl_jitter: Duration,
-    /// Tokens of one content event. Default: 1.
-    pub tokens_per_chunk: u32,
-    /// Tokens when a request names no number. Default: 128.
-    pub max_tokens: u32,
-    /// Give usage where it is asked for. Default: yes.
-    pub usage: bool,
-    /// When a chat stream says whose turn it is.
-    pub role: Role,
-    /// Hold the response head back until the first event. Default: no.
-    pub late_head: bool,
-    /// Close a connection that has been idle this long after an answer. Default: never.
-    pub keep_alive: Option<Duration>,
-    /// How threads wait.
-    pub timer: pace::Mode,
-    /// Number of threads; at least 1. The kernel spreads connections over them. Default: 1.
-    pub workers: u32,
-    /// Cores to pin threads to, in turn. Default: none.
-    pub cores: Option<Vec<u32>>,
-    /// Kernel interface of the runtimes.
-    pub driver: Driver,
-    /// Seed of the jitter.
-    pub seed: u64,
-    /// Most connections that wait to be accepted. Default: 4096.
-    pub backlog: u32,
-    /// Certificate and key, to speak TLS.
-    pub tls: Option<Identity>,
-    /// What goes wrong on purpose.
-    pub faults: Faults,
-}
+use shard::{Door, Shard};
 
 /// A running server. It stops when it is dropped.
 #[derive(Debug)]
@@ -99,11 +60,13 @@ pub struct Mock {
     kernel: Kernel,
     house: Arc<House>,
     threads: Vec<Running>,
+    /// Keeps the port through outages.
+    _claim: Claim,
 }
 
 #[derive(Debug)]
 struct Running {
-    thread: JoinHandle<io::Result<Truth>>,
+    thread: JoinHandle<io::Result<()>>,
     waker: Arc<Waker>,
 }
 
@@ -114,18 +77,25 @@ impl Mock {
     /// Starts the server; connections are accepted when this returns. Raises the process's limit on descriptors.
     ///
     /// # Errors
-    /// The address cannot be listened on, a core cannot be pinned to, the certificate is not usable, or the kernel
-    /// refuses the wished driver.
+    /// The address cannot be listened on, a core cannot be pinned to, the certificate is not usable, the faults cannot
+    /// be done, or the kernel refuses the wished driver.
     pub fn start(settings: Settings) -> io::Result<Mock> {
         limits::raise_descriptor_limit();
+        if settings.faults.check().is_err() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the faults' probabilities are not shares of 1",
+            ));
+        }
         let tls = settings.tls.as_ref().map(Identity::server_config).transpose()?;
-        let listeners = listen(&settings)?;
-        let address = listeners[0].address()?;
-        let house = Arc::new(House::new(settings, RunClock::start(), tls));
-        let mut mock = Mock { address, kernel: Kernel::Epoll, house, threads: Vec::new() };
-        for (index, listener) in listeners.into_iter().enumerate() {
+        let claim = claim(&settings)?;
+        let address = claim.address()?;
+        let doors = doors(address, &settings)?;
+        let house = Arc::new(House::new(settings, tls, doors.len()));
+        let mut mock = Mock { address, kernel: Kernel::Epoll, house, threads: Vec::new(), _claim: claim };
+        for (thread, door) in doors.into_iter().enumerate() {
             // An error drops `mock`, which stops the threads that run already.
-            mock.kernel = mock.start_thread(index, listener)?;
+            mock.kernel = mock.start_thread(thread, door)?;
         }
         Ok(mock)
     }
@@ -142,6 +112,15 @@ impl Mock {
         self.kernel
     }
 
+    /// What was served so far, as `GET /truth` tells it; with `restart`, counting begins anew.
+    ///
+    /// Adding up and sorting exact times takes a while, during which no other thread is kept from serving for longer
+    /// than its own times take to be copied.
+    #[must_use]
+    pub fn truth(&self, restart: bool) -> Truth {
+        self.house.truth(restart)
+    }
+
     /// Closes everything and tells what was served.
     ///
     /// # Errors
@@ -150,12 +129,12 @@ impl Mock {
         self.stop_threads()
     }
 
-    fn start_thread(&mut self, index: usize, listener: Listener) -> io::Result<Kernel> {
+    fn start_thread(&mut self, index: usize, door: Door) -> io::Result<Kernel> {
         let (tell, told) = channel();
         let house = Arc::clone(&self.house);
         let name = format!("mock-{index}");
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            let result = serve(&house, index, listener, &tell);
+            let result = serve(&house, index, door, &tell);
             if let Err(error) = &result {
                 // Nobody listens any more once the thread has started; `stop` has the error then.
                 let _ = tell.send(Err(io::Error::new(error.kind(), error.to_string())));
@@ -173,16 +152,18 @@ impl Mock {
         for running in &self.threads {
             running.waker.wake();
         }
-        let mut truth = Truth::new();
         let mut failure = None;
         for running in self.threads.drain(..) {
             match running.thread.join() {
-                Ok(Ok(part)) => truth.add(&part),
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => failure = Some(error),
                 Err(_) => failure = Some(io::Error::other("a thread of the mock server panicked")),
             }
         }
-        failure.map_or(Ok(truth), Err)
+        match failure {
+            None => Ok(self.house.truth(false)),
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -193,42 +174,8 @@ impl Drop for Mock {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            host: "127.0.0.1".to_owned(),
-            port: 0,
-            model: "mock-model".to_owned(),
-            max_model_len: 131_072,
-            ttft: Duration::from_millis(200),
-            itl: Duration::from_millis(20),
-            ttft_jitter: Duration::ZERO,
-            itl_jitter: Duration::ZERO,
-            tokens_per_chunk: 1,
-            max_tokens: 128,
-            usage: true,
-            role: Role::First,
-            late_head: false,
-            keep_alive: None,
-            timer: pace::Mode::Sleep,
-            workers: 1,
-            cores: None,
-            driver: Driver::Auto,
-            seed: 0,
-            backlog: 4096,
-            tls: None,
-            faults: Faults::default(),
-        }
-    }
-}
-
 /// The life of one thread.
-fn serve(
-    house: &Arc<House>,
-    index: usize,
-    listener: Listener,
-    tell: &Sender<io::Result<Started>>,
-) -> io::Result<Truth> {
+fn serve(house: &Arc<House>, index: usize, door: Door, tell: &Sender<io::Result<Started>>) -> io::Result<()> {
     // Pinned before anything is allocated, so that buffers lie near the core.
     if let Some(cores) = house.settings.cores.as_deref().filter(|cores| !cores.is_empty()) {
         let core = cores[index % cores.len()];
@@ -239,26 +186,31 @@ fn serve(
     pace::block_on(house.settings.driver, |kernel| async move {
         let pace = Pace::new(house.clock, house.settings.timer)?;
         let waker = pace.waker();
-        let shard = Shard::new(Arc::clone(house), pace, listener)?;
+        let shard = Shard::new(Desk::new(Arc::clone(house), index), pace, door)?;
         if tell.send(Ok((waker, kernel))).is_err() {
-            return Ok(Truth::new());
+            return Ok(());
         }
         shard.run().await
     })?
 }
 
-/// One listening socket per thread, all on one port.
-fn listen(settings: &Settings) -> io::Result<Vec<Listener>> {
-    let mut address = (settings.host.as_str(), settings.port)
+/// Takes the port. A port shared by several threads would let a second server in silently; the claim is shared with
+/// nobody and shows that it is free.
+fn claim(settings: &Settings) -> io::Result<Claim> {
+    let address = (settings.host.as_str(), settings.port)
         .to_socket_addrs()?
         .next()
         .ok_or_else(|| io::Error::other(format!("{} has no address", settings.host)))?;
+    Claim::on(address)
+}
+
+/// One listening socket per thread, all on one port.
+fn doors(address: SocketAddr, settings: &Settings) -> io::Result<Vec<Door>> {
     let workers = settings.workers.max(1);
-    let backlog = settings.backlog;
-    if workers == 1 {
-        return Ok(vec![Listener::bind(address, Listening { backlog, shared: false })?]);
-    }
-    // A shared port would let a second server in silently; a socket of our own shows that it is free.
-    address = Listener::bind(address, Listening { backlog, shared: false })?.address()?;
-    (0..workers).map(|_| Listener::bind(address, Listening { backlog, shared: true })).collect()
+    let how = Listening { backlog: settings.backlog, shared: workers > 1 };
+    let door = |_| {
+        let listener = Some(Listener::bind(address, how)?);
+        Ok(Door { address, how, listener, watched: false, outages: 0 })
+    };
+    (0..workers).map(door).collect()
 }

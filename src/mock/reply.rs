@@ -40,17 +40,27 @@ impl Reply {
 
     pub(super) fn html() -> Reply {
         let page = "<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>\n";
-        Reply {
-            status: 200,
-            content_type: "text/html; charset=utf-8",
-            fields: String::new(),
-            body: page.as_bytes().to_vec(),
-        }
+        Reply { status: 200, content_type: HTML, fields: String::new(), body: page.as_bytes().to_vec() }
     }
 
     /// An error object in vLLM's shape.
     pub(super) fn error(denial: &Denial) -> Reply {
         Reply::json(denial.status, error_body(denial))
+    }
+
+    /// An error object in Ollama's shape.
+    pub(super) fn ollama_error(denial: &Denial) -> Reply {
+        Reply::json(denial.status, json!({ "error": denial.message }).to_string())
+    }
+
+    /// Numbers in the text format of Prometheus.
+    pub(super) fn exposition(text: String) -> Reply {
+        Reply {
+            status: 200,
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            fields: String::new(),
+            body: text.into_bytes(),
+        }
     }
 
     /// An error by status alone.
@@ -110,10 +120,13 @@ impl Reply {
     }
 }
 
+/// What a page of HTML is declared as.
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+
 /// Appends the head of a stream: in chunks, or to HTTP/1.0 up to the end of the connection.
-pub(super) fn write_stream_head(manner: Manner, out: &mut Vec<u8>) {
+pub(super) fn write_stream_head(content_type: &str, manner: Manner, out: &mut Vec<u8>) {
     write_status(200, manner.chunks, out);
-    out.extend_from_slice(b"content-type: text/event-stream; charset=utf-8\r\n");
+    push(out, format_args!("content-type: {content_type}\r\n"));
     if manner.chunks {
         out.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }

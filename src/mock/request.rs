@@ -23,6 +23,8 @@ pub(super) struct Head {
     pub(super) method: Method,
     /// Path of the target, without query.
     pub(super) path: String,
+    /// The query, without its question mark; empty if there is none.
+    pub(super) query: String,
     /// The peer speaks HTTP/1.1: it understands chunked bodies.
     pub(super) chunks: bool,
     /// The connection may be used again afterwards.
@@ -110,6 +112,11 @@ impl Inbox {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Whether bytes wait to be understood.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.at < self.bytes.len()
     }
 
     /// Whether more is kept than one request can hold: a peer that sends without ever reading answers.
@@ -248,22 +255,25 @@ fn read_head(bytes: &[u8]) -> Result<Option<(usize, Head, Framing)>, Refusal> {
         return Err(Refusal::Malformed);
     }
     let rest = fields.rest(chunks, method)?;
+    let (path, query) = path_and_query(parsed.path.unwrap_or_default());
     let head = Head {
         method,
-        path: path_of(parsed.path.unwrap_or_default()).to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
         chunks,
         keep_alive: if chunks { !fields.close } else { fields.keep_alive },
     };
     Ok(Some((used, head, (rest, chunks && fields.wants_continue))))
 }
 
-/// The path of a target in origin form, or in absolute form as a proxy would send it, without its query.
-fn path_of(target: &str) -> &str {
-    let path = match target.split_once("://") {
+/// Path and query of a target in origin form, or in absolute form as a proxy would send it.
+fn path_and_query(target: &str) -> (&str, &str) {
+    let whole = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
         _ => target,
     };
-    path.split(['?', '#']).next().unwrap_or(path)
+    let whole = whole.split('#').next().unwrap_or(whole);
+    whole.split_once('?').unwrap_or((whole, ""))
 }
 
 /// What the header fields say that matters here.
@@ -388,16 +398,22 @@ mod tests {
             .iter()
             .map(|r| {
                 let body = std::str::from_utf8(&r.body).unwrap();
-                (r.head.method, r.head.path.as_str(), r.head.chunks, r.head.keep_alive, body)
+                (
+                    r.head.method,
+                    (r.head.path.as_str(), r.head.query.as_str()),
+                    r.head.chunks,
+                    r.head.keep_alive,
+                    body,
+                )
             })
             .collect();
         assert_eq!(
             seen,
             [
-                (Method::Post, "/v1/chat/completions", true, true, "hello"),
-                (Method::Get, "/health", true, false, ""),
-                (Method::Post, "/v1/completions", true, true, "abc0123456789"),
-                (Method::Get, "/v1/models", false, true, ""),
+                (Method::Post, ("/v1/chat/completions", "x=1"), true, true, "hello"),
+                (Method::Get, ("/health", ""), true, false, ""),
+                (Method::Post, ("/v1/completions", ""), true, true, "abc0123456789"),
+                (Method::Get, ("/v1/models", ""), false, true, ""),
             ]
         );
     }

@@ -2,54 +2,61 @@
 
 use serde_json::json;
 
-use super::ask::{self, Ask, Terms};
+use super::ask::{self, Ask, Surface, Terms};
+use super::face;
 use super::reply::Reply;
 use super::request::{Method, Request};
-use crate::api::Dialect;
 
 /// What a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Tokens.
     Generate(Ask),
+    /// The numbers of `/metrics`.
+    Metrics,
     /// This.
     Reply(Reply),
+    /// The truth so far.
+    Truth {
+        /// And from now on anew.
+        restart: bool,
+    },
 }
 
 /// Whether the request is one that the faults count.
 pub(super) fn is_generation(request: &Request) -> bool {
-    request.head.method == Method::Post && dialect_of(&request.head.path).is_some()
+    request.head.method == Method::Post && Surface::of_path(&request.head.path).is_some()
 }
 
 /// Finds the answer. `created`: seconds since 1970.
 pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answer {
     let reads = matches!(request.head.method, Method::Get | Method::Head);
     let path = request.head.path.as_str();
-    if let Some(dialect) = dialect_of(path) {
+    if let Some(surface) = Surface::of_path(path) {
         if request.head.method != Method::Post {
             return Answer::Reply(Reply::no_route(Some("POST")));
         }
-        return match ask::read(dialect, &request.body, terms) {
+        return match ask::read(surface, &request.body, terms) {
             Ok(ask) => Answer::Generate(ask),
+            Err(denial) if surface.is_ollama() => Answer::Reply(Reply::ollama_error(&denial)),
             Err(denial) => Answer::Reply(Reply::error(&denial)),
         };
     }
     let reply = match path {
-        "/v1/models" | "/health" | "/version" if !reads => Reply::no_route(Some("GET")),
-        "/v1/models" => Reply::json(200, models(terms, created)),
+        "/api/tags" | "/health" | "/metrics" | "/truth" | "/v1/models" | "/version" if !reads => {
+            Reply::no_route(Some("GET"))
+        }
+        "/api/tags" => Reply::json(200, tags(terms, created)),
         "/health" => Reply::empty(),
+        "/metrics" => return Answer::Metrics,
+        "/truth" => {
+            return Answer::Truth { restart: request.head.query.split('&').any(|key| key == "reset") };
+        }
+        "/v1/models" => Reply::json(200, models(terms, created)),
         "/version" => Reply::json(200, json!({ "version": env!("CARGO_PKG_VERSION") }).to_string()),
         _ => Reply::no_route(None),
     };
     Answer::Reply(reply)
-}
-
-fn dialect_of(path: &str) -> Option<Dialect> {
-    match path {
-        "/v1/chat/completions" => Some(Dialect::OpenaiChat),
-        "/v1/completions" => Some(Dialect::Openai),
-        _ => None,
-    }
 }
 
 fn models(terms: Terms<'_>, created: u64) -> String {
@@ -70,42 +77,103 @@ fn models(terms: Terms<'_>, created: u64) -> String {
     .to_string()
 }
 
+/// The models in Ollama's shape.
+fn tags(terms: Terms<'_>, created: u64) -> String {
+    json!({
+        "models": [{
+            "name": terms.model,
+            "model": terms.model,
+            "modified_at": face::utc(created),
+            "size": 0,
+            "digest": "",
+            "details": { "format": "mock", "family": "mock", "parameter_size": "0", "quantization_level": "" },
+        }],
+    })
+    .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::mock::request::Head;
 
-    fn ask_for(method: Method, path: &str) -> Reply {
-        let head = Head { method, path: path.to_owned(), chunks: true, keep_alive: true };
-        let request = Request { head, body: b"{\"messages\":[]}".to_vec() };
-        let terms = Terms { model: "m", max_model_len: 9, max_tokens: 1, refused_fields: &[] };
-        match answer(&request, terms, 7) {
+    fn ask_for(method: Method, target: &str) -> Answer {
+        ask_with(method, target, "{\"messages\":[]}")
+    }
+
+    fn ask_with(method: Method, target: &str, body: &str) -> Answer {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (path, query) = (path.to_owned(), query.to_owned());
+        let head = Head { method, path, query, chunks: true, keep_alive: true };
+        let request = Request { head, body: body.as_bytes().to_vec() };
+        let terms = Terms {
+            model: "m",
+            max_model_len: 9,
+            max_tokens: 1,
+            eos_after: None,
+            reasoning: 0,
+            tool_call: false,
+            refused_fields: &[],
+        };
+        answer(&request, terms, 7)
+    }
+
+    fn reply(method: Method, target: &str) -> Reply {
+        match ask_for(method, target) {
             Answer::Reply(reply) => reply,
-            Answer::Generate(_) => panic!("{path} generates"),
+            other => panic!("{target} gives {other:?}"),
         }
     }
 
     #[test]
     fn each_path_has_its_methods() {
-        let status = |method, path| ask_for(method, path).status;
-        for path in ["/v1/models", "/health", "/version"] {
+        let status = |method, path| reply(method, path).status;
+        for path in ["/api/tags", "/v1/models", "/health", "/version"] {
             assert_eq!(status(Method::Get, path), 200, "{path}");
             assert_eq!(status(Method::Head, path), 200, "{path}");
             assert_eq!(status(Method::Post, path), 405, "{path}");
         }
-        assert_eq!(status(Method::Get, "/v1/chat/completions"), 405);
-        assert_eq!(status(Method::Other, "/v1/completions"), 405);
+        for path in ["/v1/chat/completions", "/api/chat", "/v1/completions", "/api/generate"] {
+            assert_eq!(status(Method::Get, path), 405);
+            assert_eq!(status(Method::Other, path), 405);
+        }
+        assert_eq!((status(Method::Post, "/metrics"), status(Method::Post, "/truth")), (405, 405));
         for path in ["/", "/v1/chat/completions/", "/v1/embeddings", ""] {
             assert_eq!(status(Method::Post, path), 404, "{path}");
         }
     }
 
     #[test]
+    fn the_truth_is_read_and_restarted() {
+        let truth = |target| ask_for(Method::Get, target);
+        assert_eq!(truth("/truth"), Answer::Truth { restart: false });
+        assert_eq!(truth("/truth?resets"), Answer::Truth { restart: false });
+        assert_eq!(truth("/truth?reset"), Answer::Truth { restart: true });
+        assert_eq!(truth("/metrics"), Answer::Metrics);
+    }
+
+    #[test]
+    fn errors_have_the_shape_of_the_api() {
+        let error = |path| -> serde_json::Value {
+            match ask_with(Method::Post, path, "{\"model\":\"other\"}") {
+                Answer::Reply(Reply { status: 404, body, .. }) => serde_json::from_slice(&body).unwrap(),
+                other => panic!("{path} gives {other:?}"),
+            }
+        };
+        assert!(error("/api/generate")["error"].is_string());
+        assert!(error("/v1/completions")["error"]["message"].is_string());
+    }
+
+    #[test]
     fn the_model_is_listed_with_its_length() {
-        let models: serde_json::Value =
-            serde_json::from_slice(&ask_for(Method::Get, "/v1/models").body).unwrap();
+        let json =
+            |path| -> serde_json::Value { serde_json::from_slice(&reply(Method::Get, path).body).unwrap() };
+        let models = json("/v1/models");
         assert_eq!(models["data"][0]["id"], "m");
         assert_eq!(models["data"][0]["max_model_len"], 9);
         assert_eq!(models["data"][0]["created"], 7);
+        let tags = json("/api/tags");
+        assert_eq!(tags["models"][0]["name"], "m");
+        assert_eq!(tags["models"][0]["modified_at"], "1970-01-01T00:00:07Z");
     }
 }

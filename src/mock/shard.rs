@@ -3,19 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::account::Ending;
 use super::connection::{Connection, Desk, LINGER, Phase};
-use super::fixed::{Emission, Fixed};
-use super::generation::Bytes;
-use super::house::House;
+use super::faults::{Outage, Reach};
+use super::fixed::Emission;
 use super::keyed::{Key, Keyed};
 use super::transport::Transport;
-use super::truth::Truth;
 use crate::pace::Pace;
 use crate::sys::epoll::{Interest, Ready};
-use crate::sys::listener::{Accepted, Listener};
+use crate::sys::listener::{Accepted, Listener, Listening};
 use crate::sys::socket::Socket;
 use crate::time::Stamp;
 
@@ -23,11 +22,23 @@ use crate::time::Stamp;
 #[derive(Debug)]
 pub(super) struct Shard {
     pace: Pace,
-    listener: Listener,
+    door: Door,
     connections: Keyed<Watched>,
     desk: Desk,
     emissions: Vec<Emission>,
     alarms: BinaryHeap<Reverse<(Stamp, Alarm)>>,
+}
+
+/// The listening socket, which may be gone for a while.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) address: SocketAddr,
+    pub(super) how: Listening,
+    pub(super) listener: Option<Listener>,
+    /// The epoll watches it.
+    pub(super) watched: bool,
+    /// Number of outages that keep it closed.
+    pub(super) outages: u32,
 }
 
 /// A connection and what the epoll watches it for.
@@ -37,6 +48,8 @@ struct Watched {
     for_room: bool,
     /// Answers given when the last keep-alive alarm was set.
     alarmed_at: u64,
+    /// When the last alarm for held bytes was set to.
+    released_at: Stamp,
 }
 
 /// What is to be done at a time.
@@ -44,14 +57,21 @@ struct Watched {
 enum Alarm {
     /// Accept again.
     Accept,
+    /// An outage ends: this one of the settings'.
+    Back(usize),
+    /// An outage begins: this one of the settings'.
+    Down(usize),
     /// Close, if no request has come since this many answers.
     Idle(Key, u64),
     /// Close.
     Linger(Key),
+    /// Listen again, where it did not work before.
+    Listen,
+    /// Send what was held back.
+    Release(Key),
 }
 
 const LISTENER: u64 = u64::MAX - 2;
-const BUFFER: usize = 64 * 1024;
 /// Most connections accepted at once: those that are open must not wait for more.
 const ACCEPT_BATCH: usize = 64;
 /// Ready sockets between two looks at the schedule.
@@ -60,31 +80,29 @@ const STRIDE: usize = 8;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Shard {
-    pub(super) fn new(house: Arc<House>, pace: Pace, listener: Listener) -> io::Result<Shard> {
-        pace.add(&listener, LISTENER, Interest::Read)?;
-        let desk = Desk {
-            clock: house.clock,
-            model: Fixed::new(house.timing()),
-            house,
-            truth: Truth::new(),
-            bytes: Bytes::default(),
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-        };
-        Ok(Shard {
+    pub(super) fn new(desk: Desk, pace: Pace, door: Door) -> io::Result<Shard> {
+        let mut shard = Shard {
             pace,
-            listener,
+            door,
             connections: Keyed::new(),
             desk,
             emissions: Vec::new(),
             alarms: BinaryHeap::new(),
-        })
+        };
+        shard.watch_door()?;
+        for (place, outage) in shard.desk.house.settings.faults.outages.iter().enumerate() {
+            let start = Stamp::ZERO + outage.start;
+            shard.alarms.push(Reverse((start, Alarm::Down(place))));
+            shard.alarms.push(Reverse((start + outage.length, Alarm::Back(place))));
+        }
+        Ok(shard)
     }
 
     /// Serves until the house stops.
     ///
     /// # Errors
     /// Waiting or accepting became impossible.
-    pub(super) async fn run(mut self) -> io::Result<Truth> {
+    pub(super) async fn run(mut self) -> io::Result<()> {
         while !self.desk.house.is_stopping() {
             self.on_time()?;
             let ready = self.pace.poll()?;
@@ -100,7 +118,10 @@ impl Shard {
                 self.pace.idle(self.next_wakeup()).await?;
             }
         }
-        Ok(self.into_truth())
+        for key in self.connections.keys() {
+            self.close(key, Ending::Stopped);
+        }
+        Ok(())
     }
 
     fn next_wakeup(&self) -> Stamp {
@@ -117,6 +138,7 @@ impl Shard {
             self.alarms.pop();
             self.on_alarm(alarm)?;
         }
+        self.desk.book().meters.gauges = self.desk.model.gauges();
         Ok(())
     }
 
@@ -157,23 +179,82 @@ impl Shard {
     fn on_alarm(&mut self, alarm: Alarm) -> io::Result<()> {
         match alarm {
             Alarm::Accept => {
-                self.pace.add(&self.listener, LISTENER, Interest::Read)?;
-                self.accept()
+                self.watch_door()?;
+                self.accept()?;
+            }
+            Alarm::Back(_) => {
+                self.door.outages = self.door.outages.saturating_sub(1);
+                self.open_door()?;
+            }
+            Alarm::Down(place) => {
+                if let Some(outage) = self.desk.house.settings.faults.outages.get(place).copied() {
+                    self.go_down(outage);
+                }
             }
             Alarm::Idle(key, answered) => {
                 if let Some(watched) = self.connections.get_mut(key)
                     && watched.connection.idle_since() == Some(answered)
                 {
-                    watched.connection.end();
+                    watched.connection.end_idle();
                     self.settle(key);
                 }
-                Ok(())
             }
-            Alarm::Linger(key) => {
-                self.close(key);
+            Alarm::Linger(key) => self.close(key, Ending::ClientLeft),
+            Alarm::Listen => self.open_door()?,
+            Alarm::Release(key) => {
+                if let Some(watched) = self.connections.get_mut(key) {
+                    watched.connection.release();
+                    self.settle(key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the door, and with it, where the server is down, everything that came in through it.
+    fn go_down(&mut self, outage: Outage) {
+        self.door.outages += 1;
+        // Connections that wait to be accepted are reset by the kernel.
+        self.door.listener = None;
+        self.door.watched = false;
+        if outage.reach == Reach::Listener {
+            return;
+        }
+        for key in self.connections.keys() {
+            if let Some(watched) = self.connections.get_mut(key) {
+                watched.connection.go_down(&mut self.desk);
+            }
+            self.close(key, Ending::Stopped);
+        }
+    }
+
+    /// Listens again once no outage is left.
+    fn open_door(&mut self) -> io::Result<()> {
+        if self.door.outages > 0 || self.door.listener.is_some() {
+            return Ok(());
+        }
+        match Listener::bind(self.door.address, self.door.how) {
+            Ok(listener) => {
+                self.door.listener = Some(listener);
+                self.watch_door()
+            }
+            // Somebody else has the port, or descriptors are short: neither need last.
+            Err(_) => {
+                self.desk.book().truth.listen_retries += 1;
+                self.alarms.push(Reverse((self.desk.clock.now() + PAUSE, Alarm::Listen)));
                 Ok(())
             }
         }
+    }
+
+    fn watch_door(&mut self) -> io::Result<()> {
+        if let Some(listener) = &self.door.listener
+            && !self.door.watched
+        {
+            self.pace.add(listener, LISTENER, Interest::Read)?;
+            self.door.watched = true;
+        }
+        Ok(())
     }
 
     /// Somebody waits to be accepted.
@@ -184,11 +265,12 @@ impl Shard {
 
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPT_BATCH {
-            match self.listener.accept()? {
+            let Some(listener) = &self.door.listener else { return Ok(()) };
+            match listener.accept()? {
                 Accepted::Connection(socket) => self.admit(socket),
                 Accepted::Nobody => break,
                 Accepted::Exhausted => {
-                    self.desk.truth.accept_pauses += 1;
+                    self.desk.book().truth.accept_pauses += 1;
                     return self.pause(PAUSE);
                 }
             }
@@ -198,8 +280,11 @@ impl Shard {
 
     /// Takes the listening socket out of the epoll: it would be ready all the time, and the thread would spin.
     fn pause(&mut self, how_long: Duration) -> io::Result<()> {
-        self.pace.remove(&self.listener)?;
-        self.alarms.push(Reverse((self.desk.clock.now() + how_long, Alarm::Accept)));
+        if let Some(listener) = &self.door.listener {
+            self.pace.remove(listener)?;
+            self.door.watched = false;
+            self.alarms.push(Reverse((self.desk.clock.now() + how_long, Alarm::Accept)));
+        }
         Ok(())
     }
 
@@ -207,7 +292,12 @@ impl Shard {
     fn admit(&mut self, socket: Socket) {
         let Ok(transport) = Transport::new(socket, self.desk.house.tls.as_ref()) else { return };
         let connection = Connection::new(transport);
-        let key = self.connections.insert(Watched { connection, for_room: false, alarmed_at: 0 });
+        let key = self.connections.insert(Watched {
+            connection,
+            for_room: false,
+            alarmed_at: 0,
+            released_at: Stamp::ZERO,
+        });
         let watching = match self.connections.get_mut(key) {
             Some(watched) => self.pace.add(&watched.connection, key.token(), Interest::Read),
             None => Ok(()),
@@ -216,10 +306,8 @@ impl Shard {
             self.connections.remove(key);
             return;
         }
-        let open = self.connections.len() as u64;
-        let truth = &mut self.desk.truth;
-        truth.connections += 1;
-        truth.connections_max = truth.connections_max.max(open);
+        self.desk.book().truth.connections += 1;
+        self.desk.house.on_connection();
     }
 
     /// Does what the connection's state asks for after it has acted.
@@ -229,7 +317,7 @@ impl Shard {
             self.alarms.push(Reverse((self.desk.clock.now() + LINGER, Alarm::Linger(key))));
         }
         if matches!(watched.connection.phase(), Phase::Over | Phase::Reset) {
-            self.close(key);
+            self.close(key, Ending::ClientLeft);
             return;
         }
         let for_room = watched.connection.wants_room();
@@ -237,30 +325,30 @@ impl Shard {
             let interest = if for_room { Interest::ReadWrite } else { Interest::Read };
             watched.for_room = for_room;
             if self.pace.modify(&watched.connection, key.token(), interest).is_err() {
-                self.close(key);
+                self.close(key, Ending::ClientLeft);
                 return;
             }
         }
-        if let Some(keep_alive) = self.desk.house.settings.keep_alive
+        if let Some(at) = watched.connection.held_until()
+            && at != watched.released_at
+        {
+            watched.released_at = at;
+            self.alarms.push(Reverse((at, Alarm::Release(key))));
+        }
+        if let Some(limit) = watched.connection.idle_limit().or(self.desk.house.settings.keep_alive)
             && let Some(answered) = watched.connection.idle_since()
             && answered > watched.alarmed_at
         {
             watched.alarmed_at = answered;
-            let at = self.desk.clock.now() + keep_alive;
+            let at = self.desk.clock.now() + limit;
             self.alarms.push(Reverse((at, Alarm::Idle(key, answered))));
         }
     }
 
-    fn close(&mut self, key: Key) {
+    fn close(&mut self, key: Key, ending: Ending) {
         if let Some(watched) = self.connections.remove(key) {
-            watched.connection.close(&mut self.desk);
+            watched.connection.close(ending, &mut self.desk);
+            self.desk.house.on_connection_end();
         }
-    }
-
-    fn into_truth(mut self) -> Truth {
-        for key in self.connections.keys() {
-            self.close(key);
-        }
-        self.desk.truth
     }
 }

@@ -18,6 +18,18 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// A fresh certificate for these names and addresses that is signed by its own key.
+    ///
+    /// # Errors
+    /// A name is none, or the system gives no random numbers.
+    pub fn self_signed(names: &[String]) -> io::Result<Identity> {
+        let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+        Ok(Identity {
+            certificate_pem: made.cert.pem().into_bytes(),
+            key_pem: made.signing_key.serialize_pem().into_bytes(),
+        })
+    }
+
     /// The settings of a server with this identity. It speaks HTTP/1.1 alone and says so (ALPN).
     pub(super) fn server_config(&self) -> io::Result<Arc<ServerConfig>> {
         let bad = |error: &dyn std::fmt::Display, what: &str| {

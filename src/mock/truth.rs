@@ -1,30 +1,32 @@
-//! What the server did in truth: counts, and how late its events were.
-//!
-//! Times are taken immediately before a send, so that they hold neither the kernel's part nor the client's.
+//! What the server did in truth: counts, exact times, and how late its events were.
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-/// What was served. One per thread; added up when the server stops.
+use super::Settings;
+use super::account::{Account, Ending};
+use super::faults::Fault;
+use super::samples::{Samples, Spread};
+
+/// What was served. One per thread; added up when somebody asks.
 #[derive(Clone, Debug)]
 pub struct Truth {
     /// Connections accepted.
     pub connections: u64,
-    /// Most connections open at once, added over the threads.
+    /// Most connections open at once.
     pub connections_max: u64,
     /// Requests of all kinds, refused ones included.
     pub requests: u64,
-    /// Generation requests accepted.
+    /// Requests to generating endpoints that were complete: the sum of all endings and of what is in flight.
     pub generations: u64,
     /// Those of them that asked for a stream.
     pub streams: u64,
-    /// Generation requests answered to the end, be it an error event.
-    pub completed: u64,
-    /// Generation requests whose client went away, or that broke off on purpose.
-    pub broken: u64,
-    /// Content events sent.
+    /// Generation requests being worked on.
+    pub in_flight: u64,
+    /// Most of them at once.
+    pub in_flight_max: u64,
+    /// Content events sent; a whole answer is one.
     pub events: u64,
     /// Tokens sent.
     pub tokens: u64,
@@ -34,178 +36,253 @@ pub struct Truth {
     pub partial_sends: u64,
     /// How often accepting paused because no descriptor was left.
     pub accept_pauses: u64,
-    lateness: Times,
-    ttft: Times,
-    itl: Times,
-}
-
-/// The spread of times, us. All zero if there are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// Number of times.
-    pub count: u64,
-    /// Mean, us.
-    pub mean_us: f64,
-    /// Smallest, us.
-    pub min_us: f64,
-    /// Median, us, nearest rank, as the other quantiles.
-    pub p50_us: f64,
-    /// 90th percentile, us.
-    pub p90_us: f64,
-    /// 99th percentile, us.
-    pub p99_us: f64,
-    /// 99.9th percentile, us.
-    pub p999_us: f64,
-    /// Largest, us.
-    pub max_us: f64,
+    /// How often the port could not be listened on again at the end of an outage; tried anew every 100 ms.
+    pub listen_retries: u64,
+    /// Connections on which bytes came after the server had closed them for being idle.
+    pub unheard: u64,
+    /// What became of the requests one by one, in the order of their ends on each thread, as far as they are kept.
+    pub accounts: Vec<Account>,
+    /// How many of them are not kept although some are.
+    pub accounts_left_out: u64,
+    accounts_max: usize,
+    endings: [u64; Ending::ALL.len()],
+    faults: Vec<(Fault, u64)>,
+    lateness: Samples,
+    ttft: Samples,
+    itl: Samples,
+    tpot: Samples,
+    e2e: Samples,
 }
 
 impl Truth {
-    pub(super) fn new() -> Truth {
+    pub(super) fn new(settings: &Settings) -> Truth {
+        let samples = || Samples::new(settings.samples_max);
         Truth {
             connections: 0,
             connections_max: 0,
             requests: 0,
             generations: 0,
             streams: 0,
-            completed: 0,
-            broken: 0,
+            in_flight: 0,
+            in_flight_max: 0,
             events: 0,
             tokens: 0,
             bytes: 0,
             partial_sends: 0,
             accept_pauses: 0,
-            lateness: Times::new(),
-            ttft: Times::new(),
-            itl: Times::new(),
+            listen_retries: 0,
+            unheard: 0,
+            accounts: Vec::new(),
+            accounts_left_out: 0,
+            accounts_max: settings.accounts_max,
+            endings: [0; Ending::ALL.len()],
+            faults: settings.faults.requests.iter().map(|(_, fault)| (*fault, 0)).collect(),
+            lateness: samples(),
+            ttft: samples(),
+            itl: samples(),
+            tpot: samples(),
+            e2e: samples(),
         }
     }
 
-    /// Actual minus due time of every content event sent.
+    /// Generation requests that ended in this way.
+    #[must_use]
+    pub fn ended(&self, ending: Ending) -> u64 {
+        self.endings[ending as usize]
+    }
+
+    /// Generation requests answered to the end as asked for.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.ended(Ending::Complete)
+    }
+
+    /// Generation requests whose answer did not come to its end.
+    #[must_use]
+    pub fn broken(&self) -> u64 {
+        self.ended(Ending::BrokenOff) + self.ended(Ending::ClientLeft) + self.ended(Ending::Stopped)
+    }
+
+    /// The faults that were set, in their order, each with the number of requests that met it.
+    #[must_use]
+    pub fn faults(&self) -> &[(Fault, u64)] {
+        &self.faults
+    }
+
+    /// Actual minus due time of the content events sent, those apart that were held back on purpose.
     #[must_use]
     pub fn lateness(&self) -> Spread {
         self.lateness.spread()
     }
 
-    /// From the request's last byte to its first content event.
+    /// From a request's last byte to its first content event; streams that came to their end.
     #[must_use]
     pub fn ttft(&self) -> Spread {
         self.ttft.spread()
     }
 
-    /// Between the content events of one choice of a stream.
+    /// Between the content events of one choice; all streams, whatever their end.
     #[must_use]
     pub fn itl(&self) -> Spread {
         self.itl.spread()
+    }
+
+    /// Per token after the first; streams of one choice that came to their end.
+    #[must_use]
+    pub fn tpot(&self) -> Spread {
+        self.tpot.spread()
+    }
+
+    /// From a request's last byte to its last content event; answers that came to their end.
+    #[must_use]
+    pub fn e2e(&self) -> Spread {
+        self.e2e.spread()
+    }
+
+    /// All of it but the single accounts. Times in us, members in alphabetical order.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let endings: Map<String, Value> = Ending::ALL
+            .into_iter()
+            .map(|ending| (ending.name().to_owned(), self.ended(ending).into()))
+            .collect();
+        let faults: Vec<Value> = self
+            .faults
+            .iter()
+            .map(|(fault, count)| json!({ "fault": fault.to_string(), "requests": count }))
+            .collect();
+        json!({
+            "accept_pauses": self.accept_pauses,
+            "accounts_left_out": self.accounts_left_out,
+            "broken": self.broken(),
+            "bytes": self.bytes,
+            "completed": self.completed(),
+            "connections": self.connections,
+            "connections_max": self.connections_max,
+            "e2e": self.e2e(),
+            "endings": endings,
+            "events": self.events,
+            "faults": faults,
+            "generations": self.generations,
+            "in_flight": self.in_flight,
+            "in_flight_max": self.in_flight_max,
+            "itl": self.itl(),
+            "lateness": self.lateness(),
+            "listen_retries": self.listen_retries,
+            "partial_sends": self.partial_sends,
+            "requests": self.requests,
+            "streams": self.streams,
+            "streams_aborted": self.ended(Ending::ClientLeft),
+            "tokens": self.tokens,
+            "tpot": self.tpot(),
+            "ttft": self.ttft(),
+            "unheard": self.unheard,
+        })
     }
 
     pub(super) fn on_lateness(&mut self, late: Duration) {
         self.lateness.record(late);
     }
 
-    pub(super) fn on_ttft(&mut self, ttft: Duration) {
-        self.ttft.record(ttft);
-    }
-
     pub(super) fn on_itl(&mut self, gap: Duration) {
         self.itl.record(gap);
     }
 
+    /// Request number `place` of the faults that were set meets its own.
+    pub(super) fn on_fault(&mut self, place: usize) {
+        if let Some((_, count)) = self.faults.get_mut(place) {
+            *count += 1;
+        }
+    }
+
+    /// A generation request is over.
+    pub(super) fn on_end(&mut self, account: &Account) {
+        self.endings[account.ending as usize] += 1;
+        if account.ending == Ending::Complete {
+            let of = |samples: &mut Samples, ns: Option<u64>| {
+                ns.into_iter().for_each(|ns| samples.record(Duration::from_nanos(ns)));
+            };
+            of(&mut self.ttft, account.ttft_ns());
+            of(&mut self.tpot, account.tpot_ns());
+            of(&mut self.e2e, account.e2e_ns());
+        }
+        if self.accounts.len() < self.accounts_max {
+            self.accounts.push(account.clone());
+        } else if self.accounts_max > 0 {
+            self.accounts_left_out += 1;
+        }
+    }
+
+    /// Adds another thread's part.
     pub(super) fn add(&mut self, other: &Truth) {
         self.connections += other.connections;
         self.connections_max += other.connections_max;
         self.requests += other.requests;
         self.generations += other.generations;
         self.streams += other.streams;
-        self.completed += other.completed;
-        self.broken += other.broken;
+        self.in_flight += other.in_flight;
+        self.in_flight_max += other.in_flight_max;
         self.events += other.events;
         self.tokens += other.tokens;
         self.bytes += other.bytes;
         self.partial_sends += other.partial_sends;
         self.accept_pauses += other.accept_pauses;
+        self.listen_retries += other.listen_retries;
+        self.unheard += other.unheard;
+        self.accounts.extend_from_slice(&other.accounts);
+        self.accounts_left_out += other.accounts_left_out;
+        for (mine, others) in self.endings.iter_mut().zip(other.endings) {
+            *mine += others;
+        }
+        for ((_, mine), (_, others)) in self.faults.iter_mut().zip(&other.faults) {
+            *mine += others;
+        }
         self.lateness.add(&other.lateness);
         self.ttft.add(&other.ttft);
         self.itl.add(&other.itl);
-    }
-}
-
-/// Times to four digits or 1 us, whichever is coarser; count, sum, smallest and largest are exact. Above an hour they
-/// count as an hour in the quantiles.
-#[derive(Clone, Debug)]
-struct Times {
-    histogram: Histogram<u32>,
-    sum_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-}
-
-const FINEST_NS: u64 = 1_000;
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-impl Times {
-    fn new() -> Times {
-        let histogram = Histogram::new_with_bounds(FINEST_NS, LONGEST_NS, 4).expect("the bounds are valid");
-        Times { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
-    }
-
-    #[inline]
-    fn record(&mut self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.histogram.saturating_record(ns);
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-        self.min_ns = self.min_ns.min(ns);
-        self.max_ns = self.max_ns.max(ns);
-    }
-
-    fn add(&mut self, other: &Times) {
-        self.histogram.add(&other.histogram).expect("the bounds are equal");
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-
-    fn spread(&self) -> Spread {
-        let count = self.histogram.len();
-        if count == 0 {
-            return Spread::default();
-        }
-        let us = |ns: u64| ns as f64 / 1e3;
-        // The histogram gives the upper end of a bucket.
-        let at =
-            |quantile: f64| us(self.histogram.value_at_quantile(quantile).clamp(self.min_ns, self.max_ns));
-        Spread {
-            count,
-            mean_us: us(self.sum_ns) / count as f64,
-            min_us: us(self.min_ns),
-            p50_us: at(0.5),
-            p90_us: at(0.9),
-            p99_us: at(0.99),
-            p999_us: at(0.999),
-            max_us: us(self.max_ns),
-        }
+        self.tpot.add(&other.tpot);
+        self.e2e.add(&other.e2e);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::faults::{Answer, Faults};
+    use crate::time::Stamp;
 
     #[test]
-    fn truths_add_up() {
-        let (mut one, mut two) = (Truth::new(), Truth::new());
+    fn truths_add_up_and_keep_their_accounts_within_the_bound() {
+        let settings = Settings {
+            faults: Faults::always(Fault::Answer(Answer::Html)),
+            accounts_max: 2,
+            ..Settings::default()
+        };
+        let (mut one, mut two) = (Truth::new(&settings), Truth::new(&settings));
+        let end = |truth: &mut Truth, ending| {
+            truth.on_end(&Account { ending, ..Account::new(1, None, Stamp::ZERO) });
+        };
         one.events = 3;
         two.events = 4;
+        two.on_fault(0);
         for us in 1..=50 {
             one.on_lateness(Duration::from_micros(us));
             two.on_lateness(Duration::from_micros(50 + us));
         }
+        for ending in [Ending::Complete, Ending::Refused, Ending::Stopped] {
+            end(&mut one, ending);
+        }
+        end(&mut two, Ending::ClientLeft);
         one.add(&two);
-        assert_eq!(one.events, 7);
+        assert_eq!((one.events, one.completed(), one.broken()), (7, 1, 2));
+        assert_eq!((one.accounts.len(), one.accounts_left_out), (3, 1));
+        assert_eq!(one.faults(), [(Fault::Answer(Answer::Html), 1)]);
         let late = one.lateness();
-        assert_eq!(late.count, 100);
-        assert!((late.p50_us - 50.0).abs() <= 1.0 && (late.p99_us - 99.0).abs() <= 1.0);
-        assert_eq!((late.mean_us, late.min_us, late.max_us), (50.5, 1.0, 100.0));
+        assert_eq!((late.count, late.p50_us, late.p99_us), (100, 50.0, 99.0));
         assert_eq!(one.itl(), Spread::default());
+        let json = one.to_json();
+        assert_eq!(json["endings"]["refused"], 1);
+        assert_eq!(json["faults"], json!([{ "fault": "html", "requests": 1 }]));
+        assert_eq!(json["lateness"]["exact"], true);
     }
 }

@@ -24,6 +24,12 @@ pub struct Listening {
     pub shared: bool,
 }
 
+/// A port that is ours although nobody listens on it: connections are refused until a [`Listener`] is bound.
+#[derive(Debug)]
+pub struct Claim {
+    fd: OwnedFd,
+}
+
 /// What an attempt to accept gave.
 #[derive(Debug)]
 pub enum Accepted {
@@ -41,15 +47,7 @@ impl Listener {
     /// # Errors
     /// The address is in use or not ours, or the port needs a privilege.
     pub fn bind(address: SocketAddr, how: Listening) -> io::Result<Listener> {
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        // Connections of an earlier process in TIME_WAIT must not keep its successor from the port.
-        sockopt::set_socket_reuseaddr(&fd, true)?;
-        if how.shared {
-            sockopt::set_socket_reuseport(&fd, true)?;
-        }
-        rustix::net::bind(&fd, &address)?;
+        let fd = bound(address, how.shared)?;
         rustix::net::listen(&fd, i32::try_from(how.backlog).unwrap_or(i32::MAX))?;
         Ok(Listener { fd })
     }
@@ -59,7 +57,7 @@ impl Listener {
     /// # Errors
     /// None in practice.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        Ok(SocketAddr::try_from(rustix::net::getsockname(&self.fd)?)?)
+        address_of(&self.fd)
     }
 
     /// Takes one waiting connection.
@@ -80,6 +78,42 @@ impl Listener {
             }
         }
     }
+}
+
+impl Claim {
+    /// Claims `address`; port 0 takes any free one. To be made before the listeners on it.
+    ///
+    /// # Errors
+    /// Somebody listens on the address or it is not ours, or the port needs a privilege.
+    pub fn on(address: SocketAddr) -> io::Result<Claim> {
+        Ok(Claim { fd: bound(address, false)? })
+    }
+
+    /// The address claimed, with the port that port 0 became.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        address_of(&self.fd)
+    }
+}
+
+fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Connections of an earlier process in TIME_WAIT must not keep its successor from the port, and a claim its own
+    // listeners.
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    if shared {
+        sockopt::set_socket_reuseport(&fd, true)?;
+    }
+    rustix::net::bind(&fd, &address)?;
+    Ok(fd)
+}
+
+fn address_of(fd: &OwnedFd) -> io::Result<SocketAddr> {
+    Ok(SocketAddr::try_from(rustix::net::getsockname(fd)?)?)
 }
 
 impl AsFd for Listener {
@@ -140,5 +174,20 @@ mod tests {
         let address = first.address().unwrap();
         assert_eq!(Listener::bind(address, HOW).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert!(Listener::bind(address, shared).is_ok());
+    }
+
+    #[test]
+    fn a_claimed_port_refuses_until_it_is_listened_on_and_again_afterwards() {
+        let claim = Claim::on(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = claim.address().unwrap();
+        let refused = || std::net::TcpStream::connect(address).unwrap_err().kind();
+        assert_eq!(refused(), io::ErrorKind::ConnectionRefused);
+        for shared in [false, true, false] {
+            let listener = Listener::bind(address, Listening { shared, ..HOW }).unwrap();
+            assert!(std::net::TcpStream::connect(address).is_ok());
+            assert_eq!(Claim::on(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            drop(listener);
+            assert_eq!(refused(), io::ErrorKind::ConnectionRefused);
+        }
     }
 }

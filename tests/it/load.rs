@@ -2,152 +2,15 @@
 //!
 //! Counts are exact; of times only their order is asserted.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokload::api::request::Template;
-use tokload::engine::Engine;
-use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
-use tokload::metrics::{Class, Flags, Kind, Phase, Record};
-use tokload::mock::{Answer, Break, Cut, Faults, Identity, Mock, Settings, When};
-use tokload::plan::{Arrivals, Driver, Endpoint, Level, Load, Plan, Stop};
-use tokload::run::LevelResult;
-use tokload::sys::clock::RunClock;
+use tokload::load::tls;
+use tokload::metrics::{Class, Flags, Kind};
+use tokload::mock::{Break, Cut, Farewell, Fault, Faults, Identity, Mock, Settings};
+use tokload::plan::{Arrivals, Driver, Level, Load, Stop};
 use tokload::sys::signals::Interrupts;
 
-/// Bytes written by the spool, to be looked at afterwards.
-#[derive(Clone, Default)]
-struct Tape(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Tape {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A mock server with quick answers.
-fn mock(faults: Faults) -> Mock {
-    let settings = Settings {
-        ttft: Duration::from_millis(5),
-        itl: Duration::from_millis(1),
-        faults,
-        ..Settings::default()
-    };
-    Mock::start(settings).expect("a mock server on loopback")
-}
-
-fn plan_for(port: u16) -> Plan {
-    let mut plan = Plan::new(7);
-    plan.target.endpoints = vec![Endpoint { url: format!("http://127.0.0.1:{port}") }];
-    plan.target.models = vec!["mock-model".to_owned()];
-    plan.workload.input_words = 8;
-    plan.workload.output_tokens = 5;
-    plan.workload.options.include_usage = true;
-    plan
-}
-
-struct Run {
-    result: LevelResult,
-    records: Vec<Record>,
-}
-
-impl Run {
-    fn measured(&self) -> Vec<&Record> {
-        self.records.iter().filter(|record| record.phase == Phase::Measured).collect()
-    }
-
-    fn count(&self, class: Class) -> usize {
-        self.measured().iter().filter(|record| record.outcome.class == class).count()
-    }
-
-    /// Most requests in flight at once, from their records.
-    fn most_in_flight(&self) -> i64 {
-        let mut steps: Vec<(u64, i64)> = Vec::new();
-        for record in self.measured() {
-            steps.push((record.start.as_nanos(), 1));
-            steps.push((record.end.as_nanos(), -1));
-        }
-        steps.sort_unstable();
-        let mut now = 0;
-        steps
-            .iter()
-            .map(|(_, step)| {
-                now += step;
-                now
-            })
-            .max()
-            .unwrap_or(0)
-    }
-}
-
-fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -> Run {
-    run_through(plan, shards, level, interrupts, tls::config(true, None).unwrap())
-}
-
-fn run_through(
-    plan: &Plan,
-    shards: usize,
-    level: &Level,
-    interrupts: Interrupts,
-    tls: Arc<rustls::ClientConfig>,
-) -> Run {
-    let address = plan.target.endpoints[0].address().unwrap();
-    let route = Route::new(RouteParts {
-        address: &address,
-        path: plan.target.request_path().to_owned(),
-        headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-        tls,
-    })
-    .unwrap();
-    let template =
-        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
-    let target = Target {
-        routes: vec![route],
-        templates: vec![template],
-        input_words: plan.workload.input_words,
-        output_tokens: plan.workload.output_tokens,
-    };
-    let tape = Tape::default();
-    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
-    let setup = Setup {
-        clock: RunClock::start(),
-        plan: Arc::new(plan.clone()),
-        target: Arc::new(target),
-        ask: probe::ask_of(plan),
-        cores: vec![None; shards],
-        spool: Some(spool),
-        interrupts,
-    };
-    let mut engine = LoadEngine::start(setup).unwrap();
-    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
-    let spooled = engine.finish().unwrap().unwrap();
-    assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
-    let bytes = tape.0.lock().unwrap();
-    let records: Vec<Record> = bytes
-        .chunks_exact(Record::BYTES)
-        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
-        .collect();
-    assert_eq!(records.len() as u64, result.records.unwrap().count);
-    Run { result, records }
-}
-
-fn run(plan: &Plan, shards: usize, level: &Level) -> Run {
-    run_with(plan, shards, level, Interrupts::default())
-}
-
-fn level(load: Load, units: u64) -> Level {
-    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 }, warmups: 2 }
-}
-
-fn open(rate: f64, cap: Option<u32>) -> Load {
-    Load { arrivals: Arrivals::Poisson { rate }, cap, users: None, think_s: 0.0 }
-}
+use crate::rig::{Run, level, mock, open, plan_for, quick, run, run_through, run_with};
 
 fn indices(run: &Run) -> Vec<u64> {
     let mut indices: Vec<u64> = run.measured().iter().map(|record| record.index).collect();
@@ -229,34 +92,9 @@ fn a_burst_is_planned_all_at_once() {
     assert!(run.measured().iter().all(|record| record.plan == run.result.span.t0));
 }
 
-fn outcome_of(faults: Faults, expected: Class) {
-    let mock = mock(faults);
-    let mut plan = plan_for(mock.address().port());
-    plan.limits.gap_s = 0.3;
-    plan.limits.first_s = 0.5;
-    let mut level = level(Load::closed(2), 6);
-    level.warmups = 0;
-    let run = run(&plan, 2, &level);
-    assert_eq!(run.count(expected), 6, "{:?}", run.measured().iter().map(|r| r.outcome).collect::<Vec<_>>());
-    assert_eq!(run.result.examples.len(), 1);
-    assert_eq!(run.result.examples[0].outcome.class, expected);
-}
-
-#[test]
-fn failures_of_the_server_are_outcomes_of_their_class() {
-    let always = |answer| Faults { answer: Some((When::Always, answer)), ..Faults::default() };
-    let cut = |how| Faults { cut: Some((When::Always, Cut { after_events: 2, how })), ..Faults::default() };
-    outcome_of(always(Answer::Status { status: 500, retry_after_s: None }), Class::Http);
-    outcome_of(always(Answer::Html), Class::Malformed);
-    outcome_of(cut(Break::Close), Class::Truncated);
-    outcome_of(cut(Break::Reset), Class::Reset);
-    outcome_of(cut(Break::Stall), Class::TimeoutGap);
-    outcome_of(cut(Break::ErrorEvent), Class::StreamError);
-}
-
 #[test]
 fn a_server_that_closes_after_each_answer_costs_connections_only() {
-    let mock = mock(Faults { close_after_answer: true, ..Faults::default() });
+    let mock = mock(Faults::always(Fault::Farewell(Farewell::Announced)));
     let run = run(&plan_for(mock.address().port()), 2, &level(Load::closed(3), 20));
     assert_eq!(run.count(Class::Ok), 20);
 }
@@ -290,9 +128,7 @@ fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
 
 #[test]
 fn what_is_open_after_the_grace_period_is_unfinished() {
-    let faults =
-        Faults { cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })), ..Faults::default() };
-    let mock = mock(faults);
+    let mock = mock(Faults::always(Fault::Cut(Cut { after_events: 1, how: Break::Stall })));
     let level = Level {
         load: Load::closed(4),
         stop: Stop { units: None, duration_s: Some(0.1), grace_s: 0.2 },
@@ -303,25 +139,15 @@ fn what_is_open_after_the_grace_period_is_unfinished() {
 }
 
 fn identity() -> (Identity, String) {
-    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate_pem = key.cert.pem();
-    let identity = Identity {
-        certificate_pem: certificate_pem.clone().into_bytes(),
-        key_pem: key.signing_key.serialize_pem().into_bytes(),
-    };
-    (identity, certificate_pem)
+    let identity = Identity::self_signed(&["localhost".to_owned()]).unwrap();
+    let pem = String::from_utf8(identity.certificate_pem.clone()).unwrap();
+    (identity, pem)
 }
 
 /// Runs six requests over TLS against a server with its own certificate.
 fn run_over_tls(insecure: bool, trusts_it: bool) -> Run {
     let (identity, pem) = identity();
-    let settings = Settings {
-        ttft: Duration::from_millis(5),
-        itl: Duration::from_millis(1),
-        tls: Some(identity),
-        ..Settings::default()
-    };
-    let mock = Mock::start(settings).unwrap();
+    let mock = Mock::start(Settings { tls: Some(identity), ..quick() }).unwrap();
     let mut plan = plan_for(mock.address().port());
     plan.target.endpoints[0].url = format!("https://localhost:{}", mock.address().port());
     let roots = if trusts_it { Some(pem) } else { None };
@@ -387,10 +213,7 @@ fn a_connection_closed_while_idle_costs_a_counted_resend_at_most() {
 
 #[test]
 fn a_halted_run_reports_what_there_is() {
-    let mock = mock(Faults {
-        cut: Some((When::Always, Cut { after_events: 1, how: Break::Stall })),
-        ..Faults::default()
-    });
+    let mock = mock(Faults::always(Fault::Cut(Cut { after_events: 1, how: Break::Stall })));
     let interrupts = Interrupts::default();
     interrupts.raise();
     interrupts.raise();
@@ -439,13 +262,7 @@ fn several_choices_count_the_tokens_of_all() {
 
 #[test]
 fn running_usage_tells_the_tokens_of_each_event() {
-    let settings = Settings {
-        ttft: Duration::from_millis(5),
-        itl: Duration::from_millis(1),
-        tokens_per_chunk: 2,
-        ..Settings::default()
-    };
-    let mock = Mock::start(settings).unwrap();
+    let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
     let mut plan = plan_for(mock.address().port());
     plan.workload.output_tokens = 6;
     plan.workload.options.continuous_usage = true;

@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokload::mock::{Answer, Break, Cut, Faults, Identity, Mock, Role, Settings, When};
+use tokload::mock::{Answer, Break, Cut, Farewell, Fault, Faults, Identity, Mock, Role, Settings, When};
 use tokload::pace::{Kernel, Mode};
 use tokload::plan::Driver;
 use tokload::sys::clock::RunClock;
@@ -176,7 +176,7 @@ fn a_stream_holds_the_tokens_asked_for_and_its_usage() {
     assert_eq!(usage["choices"], json!([]));
     assert_eq!(usage["usage"], json!({"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}));
     let truth = mock.stop().unwrap();
-    assert_eq!((truth.requests, truth.streams, truth.completed, truth.broken), (1, 1, 1, 0));
+    assert_eq!((truth.requests, truth.streams, truth.completed(), truth.broken()), (1, 1, 1, 0));
     assert_eq!((truth.events, truth.tokens, truth.connections), (6, 6, 1));
     assert_eq!((truth.ttft().count, truth.itl().count, truth.lateness().count), (1, 5, 6));
 }
@@ -199,7 +199,7 @@ fn every_driver_thread_count_and_timer_serves() {
             assert_eq!(client.response().text(0).0.split_whitespace().count(), 5);
         }
         let truth = mock.stop().unwrap();
-        assert_eq!((truth.completed, truth.events), (20, 100), "{driver:?} {workers} {timer:?}");
+        assert_eq!((truth.completed(), truth.events), (20, 100), "{driver:?} {workers} {timer:?}");
     }
 }
 
@@ -300,14 +300,14 @@ fn what_is_no_request_is_refused_and_the_refusal_arrives() {
 #[test]
 fn wrong_answers_on_purpose() {
     let limited = Answer::Status { status: 429, retry_after_s: Some(2) };
-    let mock = with(Faults { answer: Some((When::First(2), limited)), ..Faults::default() });
+    let mock = with(Faults::when(When::First(2), Fault::Answer(limited)));
     let mut client = Client::to(&mock);
     let body = chat(&json!({}));
     let answers: Vec<u16> = (0..3).map(|_| client.post(CHAT, &body).status).collect();
     assert_eq!(answers, [429, 429, 200]);
 
     let of = |answer| {
-        let mock = with(Faults { answer: Some((When::Always, answer)), ..Faults::default() });
+        let mock = with(Faults::always(Fault::Answer(answer)));
         assert_eq!(Client::to(&mock).get("/v1/models").status, 200, "only generation goes wrong");
         Client::to(&mock).post(CHAT, &body)
     };
@@ -318,7 +318,7 @@ fn wrong_answers_on_purpose() {
 }
 
 fn with_answer(answer: Answer) -> &'static Mock {
-    let faults = Faults { answer: Some((When::Always, answer)), ..Faults::default() };
+    let faults = Faults::always(Fault::Answer(answer));
     // Lives as long as the test process: the client outlives the expression.
     Box::leak(Box::new(with(faults)))
 }
@@ -345,8 +345,7 @@ fn silence_and_resets_and_refused_fields() {
 #[test]
 fn streams_break_off_on_purpose() {
     let start = |how| {
-        let mock =
-            with(Faults { cut: Some((When::Always, Cut { after_events: 2, how })), ..Faults::default() });
+        let mock = with(Faults::always(Fault::Cut(Cut { after_events: 2, how })));
         let mut client = Client::to(&mock);
         client.send(&post(CHAT, &chat(&json!({}))));
         (mock, client)
@@ -354,7 +353,7 @@ fn streams_break_off_on_purpose() {
     let (mock, mut client) = start(Break::Close);
     let response = client.response();
     assert_eq!((response.text(0).0.as_str(), response.whole), (" apple bread", false));
-    assert_eq!(mock.stop().unwrap().broken, 1);
+    assert_eq!(mock.stop().unwrap().broken(), 1);
 
     let (_mock, mut client) = start(Break::Half);
     assert!(!client.response().whole);
@@ -373,13 +372,13 @@ fn streams_break_off_on_purpose() {
     client.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let error = std::iter::from_fn(|| Some(client.more())).find_map(Result::err).unwrap();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    assert_eq!(mock.stop().unwrap().broken, 1);
+    assert_eq!(mock.stop().unwrap().broken(), 1);
 }
 
 #[test]
 fn tokens_of_an_answer_that_ended_early_do_not_reach_the_next() {
     let cut = Cut { after_events: 0, how: Break::ErrorEvent };
-    let faults = Faults { cut: Some((When::First(1), cut)), ..Faults::default() };
+    let faults = Faults::when(When::First(1), Fault::Cut(cut));
     let settings = Settings { ttft: Duration::ZERO, itl: Duration::ZERO, faults, ..quick() };
     let mock = Mock::start(settings).unwrap();
     let two = post(CHAT, &chat(&json!({"n": 2, "max_tokens": 3})));
@@ -396,7 +395,7 @@ fn tokens_of_an_answer_that_ended_early_do_not_reach_the_next() {
 
 #[test]
 fn connections_close_on_purpose_and_after_idling() {
-    let mock = with(Faults { close_after_answer: true, ..Faults::default() });
+    let mock = with(Faults::always(Fault::Farewell(Farewell::Announced)));
     let mut client = Client::to(&mock);
     let response = client.post(CHAT, &chat(&json!({})));
     assert!(response.whole && response.head.contains("connection: close") && client.ends());
@@ -418,7 +417,7 @@ fn a_client_that_goes_away_ends_its_stream() {
     // Accepted after the end of the first was there to be read, and answered after it was.
     assert_eq!(other.get("/health").status, 200);
     let truth = mock.stop().unwrap();
-    assert_eq!((truth.generations, truth.completed, truth.broken), (1, 0, 1));
+    assert_eq!((truth.generations, truth.completed(), truth.broken()), (1, 0, 1));
 }
 
 #[test]
@@ -450,7 +449,7 @@ fn a_thousand_streams_at_once_each_on_its_own_phase() {
         assert_eq!(response.events().len(), 13);
     }
     let truth = mock.stop().unwrap();
-    assert_eq!((truth.completed, truth.events, truth.connections_max), (1000, 10_000, 1000));
+    assert_eq!((truth.completed(), truth.events, truth.connections_max), (1000, 10_000, 1000));
 }
 
 #[test]

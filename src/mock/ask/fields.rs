@@ -1,0 +1,55 @@
+//! Fields out of a JSON body, and refusals in vLLM's words.
+
+use serde_json::{Map, Value};
+
+use super::Denial;
+
+/// Words of a text: its tokens.
+pub(super) fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// A count that fits.
+pub(super) fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The field at a dotted path.
+pub(super) fn lookup<'a>(fields: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => fields.get(path),
+        Some((outer, inner)) => lookup(fields.get(outer)?.as_object()?, inner),
+    }
+}
+
+pub(super) fn integer(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, Denial> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(number) => Ok(Some(number)),
+            None => Err(invalid("int_parsing", &format!("body.{name}"), "Input should be a valid integer")),
+        },
+    }
+}
+
+pub(super) fn flag(fields: &Map<String, Value>, name: &str) -> Result<Option<bool>, Denial> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(invalid("bool_parsing", &format!("body.{name}"), "Input should be a valid boolean")),
+    }
+}
+
+/// A failed validation, worded as pydantic does through vLLM.
+pub(super) fn invalid(kind: &str, at: &str, message: &str) -> Denial {
+    Denial {
+        status: 400,
+        kind: "Bad Request",
+        param: Some(at.to_owned()),
+        message: format!("1 validation error:\n  {{'type': '{kind}', 'loc': '{at}', 'msg': '{message}'}}"),
+    }
+}
+
+pub(super) fn bad_request(param: &str, message: String) -> Denial {
+    Denial { status: 400, kind: "BadRequestError", param: Some(param.to_owned()), message }
+}

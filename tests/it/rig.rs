@@ -1,0 +1,147 @@
+//! What the tests of the real engine against the mock server share: a mock, a plan for it, a run and its records.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokload::api::request::Template;
+use tokload::engine::Engine;
+use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
+use tokload::metrics::{Class, Phase, Record};
+use tokload::mock::{Faults, Mock, Settings};
+use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Stop};
+use tokload::run::LevelResult;
+use tokload::sys::clock::RunClock;
+use tokload::sys::signals::Interrupts;
+
+/// Bytes written by the spool, to be looked at afterwards.
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A mock server with quick answers.
+pub(crate) fn mock(faults: Faults) -> Mock {
+    Mock::start(Settings { faults, ..quick() }).expect("a mock server on loopback")
+}
+
+/// Settings of quick answers.
+pub(crate) fn quick() -> Settings {
+    Settings { ttft: Duration::from_millis(5), itl: Duration::from_millis(1), ..Settings::default() }
+}
+
+pub(crate) fn plan_for(port: u16) -> Plan {
+    let mut plan = Plan::new(7);
+    plan.target.endpoints = vec![Endpoint { url: format!("http://127.0.0.1:{port}") }];
+    plan.target.models = vec!["mock-model".to_owned()];
+    plan.workload.input_words = 8;
+    plan.workload.output_tokens = 5;
+    plan.workload.options.include_usage = true;
+    plan
+}
+
+pub(crate) struct Run {
+    pub(crate) result: LevelResult,
+    pub(crate) records: Vec<Record>,
+}
+
+impl Run {
+    pub(crate) fn measured(&self) -> Vec<&Record> {
+        self.records.iter().filter(|record| record.phase == Phase::Measured).collect()
+    }
+
+    pub(crate) fn count(&self, class: Class) -> usize {
+        self.measured().iter().filter(|record| record.outcome.class == class).count()
+    }
+
+    /// Most requests in flight at once, from their records.
+    pub(crate) fn most_in_flight(&self) -> i64 {
+        let mut steps: Vec<(u64, i64)> = Vec::new();
+        for record in self.measured() {
+            steps.push((record.start.as_nanos(), 1));
+            steps.push((record.end.as_nanos(), -1));
+        }
+        steps.sort_unstable();
+        let mut now = 0;
+        steps
+            .iter()
+            .map(|(_, step)| {
+                now += step;
+                now
+            })
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+pub(crate) fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -> Run {
+    run_through(plan, shards, level, interrupts, tls::config(true, None).unwrap())
+}
+
+pub(crate) fn run_through(
+    plan: &Plan,
+    shards: usize,
+    level: &Level,
+    interrupts: Interrupts,
+    tls: Arc<rustls::ClientConfig>,
+) -> Run {
+    let address = plan.target.endpoints[0].address().unwrap();
+    let route = Route::new(RouteParts {
+        address: &address,
+        path: plan.target.request_path().to_owned(),
+        headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+        tls,
+    })
+    .unwrap();
+    let template =
+        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
+    let target = Target {
+        routes: vec![route],
+        templates: vec![template],
+        input_words: plan.workload.input_words,
+        output_tokens: plan.workload.output_tokens,
+    };
+    let tape = Tape::default();
+    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
+    let setup = Setup {
+        clock: RunClock::start(),
+        plan: Arc::new(plan.clone()),
+        target: Arc::new(target),
+        ask: probe::ask_of(plan),
+        cores: vec![None; shards],
+        spool: Some(spool),
+        interrupts,
+    };
+    let mut engine = LoadEngine::start(setup).unwrap();
+    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    let spooled = engine.finish().unwrap().unwrap();
+    assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
+    let bytes = tape.0.lock().unwrap();
+    let records: Vec<Record> = bytes
+        .chunks_exact(Record::BYTES)
+        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
+        .collect();
+    assert_eq!(records.len() as u64, result.records.unwrap().count);
+    Run { result, records }
+}
+
+pub(crate) fn run(plan: &Plan, shards: usize, level: &Level) -> Run {
+    run_with(plan, shards, level, Interrupts::default())
+}
+
+pub(crate) fn level(load: Load, units: u64) -> Level {
+    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 }, warmups: 2 }
+}
+
+pub(crate) fn open(rate: f64, cap: Option<u32>) -> Load {
+    Load { arrivals: Arrivals::Poisson { rate }, cap, users: None, think_s: 0.0 }
+}
