@@ -39,6 +39,7 @@ pub mod pace;
 // What runs on the runtime waits through `pace`.
 pub mod load;
 pub mod mock;
+pub mod sim;
 
 // Floor 5, artefacts.
 pub mod run_file;

@@ -13,7 +13,7 @@ use crate::time::Stamp;
 
 /// A request whose time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(crate) struct Due {
     /// Place in the level's plan.
     pub index: u64,
     /// Intended send.
@@ -23,10 +23,10 @@ pub(super) struct Due {
 }
 
 /// Planned (index, offset in ns) of one shard, by rising offset.
-pub(super) type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
+pub(crate) type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
 
 /// The sends of one shard in one level.
-pub(super) struct Agenda {
+pub(crate) struct Agenda {
     source: Source,
     stopped: bool,
 }
@@ -62,7 +62,7 @@ struct Users {
 
 /// Users of a closed loop as one shard sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ClosedLoop {
+pub(crate) struct ClosedLoop {
     /// Users over all shards.
     pub users: u32,
     /// Shards that have users.
@@ -82,14 +82,14 @@ pub(super) struct ClosedLoop {
 impl Agenda {
     /// The agenda of an open loop, from stamp zero.
     #[must_use]
-    pub(super) fn open(schedule: Schedule) -> Agenda {
+    pub(crate) fn open(schedule: Schedule) -> Agenda {
         let arrivals = Arrivals { schedule, upcoming: VecDeque::with_capacity(AHEAD), start: Stamp::ZERO };
         Agenda { source: Source::Open(arrivals), stopped: false }
     }
 
     /// The agenda of a closed loop, from stamp zero.
     #[must_use]
-    pub(super) fn closed(of: &ClosedLoop) -> Agenda {
+    pub(crate) fn closed(of: &ClosedLoop) -> Agenda {
         let mut users = Users {
             ready: BinaryHeap::new(),
             next_index: Vec::new(),
@@ -110,7 +110,7 @@ impl Agenda {
     }
 
     /// Moves everything planned from stamp zero to `start`.
-    pub(super) fn begin(&mut self, start: Stamp) {
+    pub(crate) fn begin(&mut self, start: Stamp) {
         let shift = start - Stamp::ZERO;
         match &mut self.source {
             Source::Open(arrivals) => arrivals.start = start,
@@ -124,7 +124,7 @@ impl Agenda {
     }
 
     /// When the next request is due; `None` if none is waiting (in a closed loop one may still come).
-    pub(super) fn next(&mut self) -> Option<Stamp> {
+    pub(crate) fn next(&mut self) -> Option<Stamp> {
         if self.stopped {
             return None;
         }
@@ -135,7 +135,7 @@ impl Agenda {
     }
 
     /// The next request, if it is due.
-    pub(super) fn pop(&mut self, now: Stamp) -> Option<Due> {
+    pub(crate) fn pop(&mut self, now: Stamp) -> Option<Due> {
         if self.next()? > now {
             return None;
         }
@@ -156,7 +156,7 @@ impl Agenda {
 
     /// In an open loop, the index of the send after the one of index `after` (the first one for `None`), as far as
     /// the schedule is walked ahead.
-    pub(super) fn upcoming_after(&mut self, after: Option<u64>) -> Option<u64> {
+    pub(crate) fn upcoming_after(&mut self, after: Option<u64>) -> Option<u64> {
         let Source::Open(arrivals) = &mut self.source else { return None };
         let place = match after {
             None => 0,
@@ -167,7 +167,7 @@ impl Agenda {
     }
 
     /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
-    pub(super) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
+    pub(crate) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
         let at = now + users.think.max(pause);
         let left = users.next_index.get(user as usize).is_some_and(|next| *next < users.units);
@@ -178,7 +178,7 @@ impl Agenda {
 
     /// The index of a user's next request, where there is one to prepare for.
     #[must_use]
-    pub(super) fn next_of_user(&self, user: u32) -> Option<u64> {
+    pub(crate) fn next_of_user(&self, user: u32) -> Option<u64> {
         match &self.source {
             Source::Open(_) => None,
             Source::Closed(users) => {
@@ -189,7 +189,7 @@ impl Agenda {
 
     /// Number of users on this shard.
     #[must_use]
-    pub(super) fn users(&self) -> u32 {
+    pub(crate) fn users(&self) -> u32 {
         match &self.source {
             Source::Open(_) => 0,
             Source::Closed(users) => users.next_index.len() as u32,
@@ -197,12 +197,12 @@ impl Agenda {
     }
 
     /// No further request becomes due.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
     /// Nothing is due any more, unless a request in flight makes its user ready again.
-    pub(super) fn is_empty(&mut self) -> bool {
+    pub(crate) fn is_empty(&mut self) -> bool {
         self.next().is_none()
     }
 }
@@ -228,7 +228,7 @@ impl Arrivals {
 }
 
 /// `Stamp + Duration`, where `Duration::MAX` means never.
-pub(super) fn later(at: Stamp, span: Duration) -> Stamp {
+pub(crate) fn later(at: Stamp, span: Duration) -> Stamp {
     if span == Duration::MAX { Stamp::MAX } else { at + span }
 }
 

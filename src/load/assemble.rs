@@ -14,18 +14,18 @@ const WINDOWED: Duration = Duration::from_secs(60);
 const CUT_MIN: Duration = Duration::from_secs(10);
 
 /// The reports of all shards that took part in a leg.
-pub(super) struct LegOutcome {
+pub(crate) struct LegOutcome {
     /// The common start.
-    pub(super) start: Stamp,
+    pub(crate) start: Stamp,
     /// The ramp that was cut off.
-    pub(super) cut: Duration,
-    pub(super) reports: Vec<ShardReport>,
+    pub(crate) cut: Duration,
+    pub(crate) reports: Vec<ShardReport>,
     /// Ended early by the user.
-    pub(super) interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 /// The result of the level at place `ordinal`.
-pub(super) fn level_result(
+pub(crate) fn level_result(
     ordinal: usize,
     level: &Level,
     outcome: LegOutcome,
@@ -70,7 +70,7 @@ fn is_windowed(level: &Level) -> bool {
 ///
 /// The measurement spec takes the E2E of the level itself. That is known only at its end, and gaps are pooled as
 /// requests end; so the cut is fixed before the level from the warm-up, which runs at the same concurrency.
-pub(super) fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
+pub(crate) fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
     if !is_windowed(level) {
         return Duration::ZERO;
     }
@@ -93,12 +93,12 @@ fn span(outcome: &LegOutcome, level: &Level) -> Span {
     Span { t0, t1, t2: last_end.max(t1) }
 }
 
-pub(super) fn records(reports: &[ShardReport]) -> u64 {
+pub(crate) fn records(reports: &[ShardReport]) -> u64 {
     reports.iter().map(|report| report.records).sum()
 }
 
 /// A span in seconds as a duration; below zero it is none, beyond all bounds it is for ever.
-pub(super) fn seconds(s: f64) -> Duration {
+pub(crate) fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX)
 }
 

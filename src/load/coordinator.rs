@@ -12,7 +12,7 @@ use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
 use crate::load::assemble::{self, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
-use crate::load::leg::{Halt, Leg, Order, Part, Reply, Signal, Spans};
+use crate::load::leg::{Halt, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
@@ -119,20 +119,9 @@ impl LoadEngine {
 
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
         let wakers = self.shards.iter().map(|shard| Arc::clone(&shard.waker)).collect();
-        Leg {
-            target: Arc::clone(&self.setup.target),
-            ask: self.setup.ask,
-            phase,
-            seed: self.setup.plan.level_seed(ordinal),
-            limits: Spans::from(&self.setup.plan.limits),
-            permits: level.load.cap.map(|cap| Permits::new(cap, wakers)),
-            from_plan: level.load.judged_from_plan(),
-            keep_chunks: self.setup.plan.keep.chunks,
-            cut,
-            grace: seconds(level.stop.grace_s),
-            duration: level.stop.duration_s.map_or(Duration::MAX, seconds),
-            signal: Signal::default(),
-        }
+        let target = Arc::clone(&self.setup.target);
+        let leg = Leg::planned(&self.setup.plan, target, self.setup.ask, level, (ordinal, phase, cut));
+        Leg { permits: level.load.cap.map(|cap| Permits::new(cap, wakers)), ..leg }
     }
 
     /// Sends the warm-up requests of a level.
@@ -140,10 +129,7 @@ impl LoadEngine {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
         let users = concurrency.min(level.warmups);
-        let mut leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO);
-        leg.permits = None;
-        leg.from_plan = false;
-        leg.duration = Duration::MAX;
+        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
         let parts = self.closed_parts(users, u64::from(level.warmups), Duration::ZERO, Duration::MAX);
         self.run_leg(leg, parts, &mut |_| {})
     }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::time::Stamp;
 
 /// How finely deadlines are kept. A limit fires at most this much late.
-pub(super) const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const SLOTS: usize = 512;
 
 /// A hashed wheel of [`TICK`]-wide slots. Keys are opaque.
 #[derive(Debug)]
-pub(super) struct Deadlines {
+pub(crate) struct Deadlines {
     slots: Vec<Vec<Entry>>,
     /// The first tick not yet looked at.
     next_tick: u64,
@@ -30,12 +30,12 @@ struct Entry {
 impl Deadlines {
     /// An empty wheel that starts at `now`.
     #[must_use]
-    pub(super) fn new(now: Stamp) -> Deadlines {
+    pub(crate) fn new(now: Stamp) -> Deadlines {
         Deadlines { slots: vec![Vec::new(); SLOTS], next_tick: tick_of(now), len: 0 }
     }
 
     /// Has `key` looked at in the first tick that begins at or after `at`.
-    pub(super) fn insert(&mut self, at: Stamp, key: u64) {
+    pub(crate) fn insert(&mut self, at: Stamp, key: u64) {
         let whole = TICK.as_nanos() as u64;
         let tick = at.as_nanos().div_ceil(whole).max(self.next_tick);
         self.slots[tick as usize % SLOTS].push(Entry { tick, key });
@@ -43,7 +43,7 @@ impl Deadlines {
     }
 
     /// Moves to `due` every key whose tick has begun by `now`.
-    pub(super) fn expire(&mut self, now: Stamp, due: &mut Vec<u64>) {
+    pub(crate) fn expire(&mut self, now: Stamp, due: &mut Vec<u64>) {
         let last = tick_of(now);
         if self.len == 0 {
             self.next_tick = self.next_tick.max(last + 1);
@@ -66,7 +66,7 @@ impl Deadlines {
 
     /// When the wheel has to be looked at next; `Stamp::MAX` if it is empty.
     #[must_use]
-    pub(super) fn next(&self) -> Stamp {
+    pub(crate) fn next(&self) -> Stamp {
         if self.len == 0 { Stamp::MAX } else { Stamp::from_nanos(self.next_tick * TICK.as_nanos() as u64) }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One shard's counters, alone on their cache line so that readers do not slow the writer.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Gauges {
+pub(crate) struct Gauges {
     sent: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
@@ -14,7 +14,7 @@ pub(super) struct Gauges {
 
 /// A reading of the gauges, or the sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// Requests started.
     pub sent: u64,
     /// Requests ended well.
@@ -27,24 +27,24 @@ pub(super) struct Reading {
 
 impl Gauges {
     /// Counts a start.
-    pub(super) fn on_sent(&self) {
+    pub(crate) fn on_sent(&self) {
         bump(&self.sent);
     }
 
     /// Counts an end.
-    pub(super) fn on_done(&self, ok: bool) {
+    pub(crate) fn on_done(&self, ok: bool) {
         bump(if ok { &self.ok } else { &self.failed });
     }
 
     /// Counts a content event.
     #[inline]
-    pub(super) fn on_event(&self) {
+    pub(crate) fn on_event(&self) {
         bump(&self.events);
     }
 
     /// The counters now; each is exact, together they may be a moment apart.
     #[must_use]
-    pub(super) fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> Reading {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Reading { sent: of(&self.sent), ok: of(&self.ok), failed: of(&self.failed), events: of(&self.events) }
     }
@@ -53,7 +53,7 @@ impl Gauges {
 impl Reading {
     /// Requests in flight.
     #[must_use]
-    pub(super) fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.sent.saturating_sub(self.ok + self.failed)
     }
 }

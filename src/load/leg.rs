@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use crate::exchange::Ask;
 use crate::load::agenda::{ClosedLoop, Schedule};
+use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
 use crate::load::target::{Prompt, Target};
 use crate::metrics::{Phase, Tally};
-use crate::plan::Limits;
+use crate::plan::{Level, Limits, Plan};
 use crate::rng::Purpose;
 use crate::run::{Example, ShardCheck};
 use crate::time::Stamp;
 
 /// One stretch of load, the same for all shards: the warm-up of a level, or the level itself.
 #[derive(Debug)]
-pub(super) struct Leg {
+pub(crate) struct Leg {
     /// Endpoints and bodies.
     pub target: Arc<Target>,
     /// How answers are read.
@@ -45,7 +46,7 @@ pub(super) struct Leg {
 
 /// Time limits of a request; `Duration::MAX` where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spans {
+pub(crate) struct Spans {
     /// Until the connection stands.
     pub connect: Duration,
     /// Until the first content event.
@@ -74,7 +75,7 @@ fn span(seconds: f64) -> Duration {
 
 /// What the coordinator says to all shards at once.
 #[derive(Debug)]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     start: AtomicU64,
     halt: AtomicU8,
 }
@@ -82,7 +83,7 @@ pub(super) struct Signal {
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Halt {
+pub(crate) enum Halt {
     /// Go on.
     No = 0,
     /// Send nothing more; follow what is open for the grace period.
@@ -99,25 +100,25 @@ impl Default for Signal {
 
 impl Signal {
     /// Sets the common start.
-    pub(super) fn set_start(&self, at: Stamp) {
+    pub(crate) fn set_start(&self, at: Stamp) {
         self.start.store(at.as_nanos(), Ordering::Release);
     }
 
     /// The common start, once it is set.
     #[must_use]
-    pub(super) fn start(&self) -> Option<Stamp> {
+    pub(crate) fn start(&self) -> Option<Stamp> {
         Some(self.start.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX).map(Stamp::from_nanos)
     }
 
     /// Asks all shards to stop or to give up. It is never taken back.
-    pub(super) fn halt(&self, how: Halt) {
+    pub(crate) fn halt(&self, how: Halt) {
         self.halt.fetch_max(how as u8, Ordering::Release);
     }
 
     /// What was asked.
     #[inline]
     #[must_use]
-    pub(super) fn halted(&self) -> Halt {
+    pub(crate) fn halted(&self) -> Halt {
         match self.halt.load(Ordering::Acquire) {
             0 => Halt::No,
             1 => Halt::Stop,
@@ -127,9 +128,42 @@ impl Signal {
 }
 
 impl Leg {
+    /// The leg of a level: its phase and the cut of its ramp are `of`'s.
+    pub(crate) fn planned(
+        plan: &Plan,
+        target: Arc<Target>,
+        ask: Ask,
+        level: &Level,
+        of: (usize, Phase, Duration),
+    ) -> Leg {
+        let (ordinal, phase, cut) = of;
+        Leg {
+            target,
+            ask,
+            phase,
+            seed: plan.level_seed(ordinal),
+            limits: Spans::from(&plan.limits),
+            permits: None,
+            from_plan: level.load.judged_from_plan(),
+            keep_chunks: plan.keep.chunks,
+            cut,
+            grace: seconds(level.stop.grace_s),
+            duration: level.stop.duration_s.map_or(Duration::MAX, seconds),
+            signal: Signal::default(),
+        }
+    }
+
+    /// The same leg as the level's warm-up: a closed loop to its end, without a cap.
+    pub(crate) fn for_warm_up(mut self) -> Leg {
+        self.permits = None;
+        self.from_plan = false;
+        self.duration = Duration::MAX;
+        self
+    }
+
     /// The prompt of request `index`.
     #[must_use]
-    pub(super) fn prompt(&self, index: u64) -> Prompt {
+    pub(crate) fn prompt(&self, index: u64) -> Prompt {
         let purpose = match self.phase {
             Phase::Warmup => Purpose::WarmupPrompt,
             Phase::Measured => Purpose::Prompt,
@@ -139,7 +173,7 @@ impl Leg {
 }
 
 /// A shard's own part of a leg.
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Some users of a closed loop.
     Closed(ClosedLoop),
     /// Some of the planned sends.
@@ -157,7 +191,7 @@ impl std::fmt::Debug for Part {
 
 /// What a shard is handed, once per leg.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// The leg.
     pub leg: Arc<Leg>,
     /// This shard's part.
@@ -166,7 +200,7 @@ pub(super) struct Order {
 
 /// What a shard gives back.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// The first requests are written; waiting for the start.
     Prepared,
     /// The leg is over on this shard.
@@ -175,7 +209,7 @@ pub(super) enum Reply {
 
 /// The result of a leg on one shard.
 #[derive(Debug)]
-pub(super) struct ShardReport {
+pub(crate) struct ShardReport {
     /// Histograms and counts.
     pub tally: Tally,
     /// What the shard says of itself.

@@ -4,13 +4,14 @@
 //! and `workload`'s; what the bytes mean is `exchange`'s.
 
 mod agenda;
-mod assemble;
+pub(crate) mod assemble;
 mod connection;
 mod coordinator;
 mod deadlines;
 pub mod fetch;
 mod gauges;
 mod leg;
+mod limits;
 mod permits;
 pub mod probe;
 mod requests;
@@ -21,5 +22,17 @@ pub mod tls;
 mod transport;
 
 pub use coordinator::{LoadEngine, Setup};
-pub use spool::{Spool, SpoolFiles, Spooled};
+pub use spool::{Spool, SpoolFiles, SpoolSender, Spooled};
 pub use target::{Route, RouteError, RouteParts, Target, TlsRoute};
+
+/// The parts of a shard that know neither sockets nor clocks: the virtual engine is made of them as well.
+pub(crate) mod virtually {
+    pub(crate) use super::agenda::{Agenda, ClosedLoop, Due};
+    pub(crate) use super::assemble::LegOutcome;
+    pub(crate) use super::deadlines::Deadlines;
+    pub(crate) use super::gauges::Gauges;
+    pub(crate) use super::leg::{Halt, Leg, ShardReport};
+    pub(crate) use super::limits::{Limit, next_limit};
+    pub(crate) use super::requests::Requests;
+    pub(crate) use super::shard::{Ear, Work};
+}

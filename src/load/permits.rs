@@ -15,7 +15,7 @@ use crate::time::Stamp;
 
 /// The permits of one level.
 #[derive(Debug)]
-pub(super) struct Permits {
+pub(crate) struct Permits {
     queue: Mutex<Queue>,
     shards: Vec<Grants>,
 }

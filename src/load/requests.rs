@@ -12,7 +12,7 @@ const AHEAD_BYTES: usize = 4 << 20;
 
 /// The written requests of one shard in one leg.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     leg: Arc<Leg>,
     desk: Desk,
     /// Open loop: written requests, in the order of the schedule.
@@ -28,7 +28,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// The requests of `agenda`, of which none is written yet.
-    pub(super) fn new(leg: Arc<Leg>, agenda: &Agenda) -> Requests {
+    pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda) -> Requests {
         Requests {
             leg,
             desk: Desk::default(),
@@ -41,7 +41,7 @@ impl Requests {
     }
 
     /// Writes one request that will be needed; `false` if there is nothing to write now.
-    pub(super) fn prepare_one(&mut self, agenda: &mut Agenda) -> bool {
+    pub(crate) fn prepare_one(&mut self, agenda: &mut Agenda) -> bool {
         while let Some(user) = self.unwritten.pop_front() {
             let Some(index) = agenda.next_of_user(user) else { continue };
             if self.by_user[user as usize].as_ref().is_some_and(|(written, _)| *written == index) {
@@ -63,7 +63,7 @@ impl Requests {
     }
 
     /// The request of `due`: the one written ahead, or written now if there was no time.
-    pub(super) fn take(&mut self, due: &Due) -> Vec<u8> {
+    pub(crate) fn take(&mut self, due: &Due) -> Vec<u8> {
         if let Some(user) = due.user {
             return match self.by_user.get_mut(user as usize).and_then(Option::take) {
                 Some((index, request)) if index == due.index => request,
@@ -83,7 +83,7 @@ impl Requests {
     }
 
     /// Takes back the buffer of a request that the kernel has in full.
-    pub(super) fn give_back(&mut self, user: Option<u32>, buffer: Vec<u8>) {
+    pub(crate) fn give_back(&mut self, user: Option<u32>, buffer: Vec<u8>) {
         self.spare.push(buffer);
         if let Some(user) = user {
             self.unwritten.push_back(user);
@@ -91,7 +91,7 @@ impl Requests {
     }
 
     /// Writes request `index` into a spare buffer.
-    pub(super) fn write(&mut self, index: u64) -> Vec<u8> {
+    pub(crate) fn write(&mut self, index: u64) -> Vec<u8> {
         let mut out = self.spare.pop().unwrap_or_default();
         let leg = &self.leg;
         leg.target.write_request(index, leg.prompt(index), &mut self.desk, &mut out);

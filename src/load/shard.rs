@@ -25,7 +25,7 @@ use crate::sys::cpu::thread_cpu_ns;
 use crate::time::Stamp;
 use crate::wire::json::Json;
 
-use work::Work;
+pub(crate) use work::{Ear, Work};
 
 /// How many events are handled before the schedule is looked at again: some 10 us of work.
 const EVENTS_BETWEEN_SENDS: usize = 8;

@@ -32,7 +32,7 @@ pub struct Target {
 /// One endpoint.
 #[derive(Clone)]
 pub struct Route {
-    /// Its addresses, tried in this order; never empty.
+    /// Its addresses, tried in this order; empty only for a route that leads nowhere.
     pub addresses: Vec<SocketAddr>,
     /// TLS, for `https`.
     pub tls: Option<TlsRoute>,
@@ -95,13 +95,21 @@ impl Route {
                 Some(TlsRoute { config: tls, name })
             }
         };
-        let authority = address.authority();
-        let mut head = encode("POST", &path, &authority, &headers)?;
+        let route = Route::nowhere(&address.authority(), &path, headers)?;
+        let addresses = resolve(&address.host, address.port).map_err(RouteError::Resolve)?;
+        Ok(Route { addresses, tls, ..route })
+    }
+
+    /// A route that leads nowhere, for an engine that opens no connection: the requests are written all the same.
+    ///
+    /// # Errors
+    /// A header or the path cannot be sent.
+    pub fn nowhere(authority: &str, path: &str, headers: Vec<(String, String)>) -> Result<Route, RouteError> {
+        let mut head = encode("POST", path, authority, &headers)?;
         // The encoder's head ends with a blank line; the length of the body and that line come with each body.
         head.truncate(head.len() - 2);
         head.extend_from_slice(b"Content-Length: ");
-        let addresses = resolve(&address.host, address.port).map_err(RouteError::Resolve)?;
-        Ok(Route { addresses, tls, authority, headers, head })
+        Ok(Route { addresses: Vec::new(), tls: None, authority: authority.to_owned(), headers, head })
     }
 
     /// The head of a GET request for `path`.

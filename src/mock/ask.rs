@@ -8,9 +8,12 @@
 mod fields;
 mod ollama;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+use crate::model;
 
 use fields::{bad_request, flag, integer, invalid, lookup, narrow, words};
 
@@ -107,6 +110,28 @@ impl Surface {
     pub(super) fn is_ollama(self) -> bool {
         matches!(self, Surface::OllamaChat | Surface::OllamaGenerate)
     }
+}
+
+/// The blocks of a prompt for a prefix cache of `block_tokens`: its words in order, over all messages. Empty without
+/// a cache, and for a body of several prompts or of token ids, which are shared with nobody.
+pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u64]> {
+    if block_tokens == 0 {
+        return Arc::from([]);
+    }
+    let Ok(fields) = serde_json::from_slice::<Value>(body) else { return Arc::from([]) };
+    let texts: Vec<&str> = match surface {
+        Surface::Chat | Surface::OllamaChat => {
+            let messages = fields["messages"].as_array().into_iter().flatten();
+            messages.filter_map(|message| message["content"].as_str()).collect()
+        }
+        Surface::Text | Surface::OllamaGenerate => fields["prompt"].as_str().into_iter().collect(),
+    };
+    let words = texts.iter().flat_map(|text| text.split_whitespace()).map(|word| {
+        let mut hasher = DefaultHasher::new();
+        word.hash(&mut hasher);
+        hasher.finish()
+    });
+    model::block_hashes(words, block_tokens)
 }
 
 /// Reads a body.

@@ -9,19 +9,19 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use super::account::{Account, Ending};
-use super::ask::{Ask, CHOICES_MAX};
+use super::ask::{self, Ask, CHOICES_MAX};
 use super::face::Face;
 use super::faults::{self, Delivery, Farewell, Fault};
-use super::fixed::{Emission, Fixed, Job};
 use super::generation::{Bytes, Generation, Progress};
 use super::house::{Book, House};
-use super::keyed::Key;
 use super::reply::{Manner, Reply};
 use super::request::{Inbox, Method, Refusal, Request, Step};
 use super::route::{self, Answer};
 use super::segments::Segments;
 use super::transport::{Intake, Transport};
 use super::words::Vocabulary;
+use crate::model::keyed::Key;
+use crate::model::{self, Emission, Job, Server};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 
@@ -32,7 +32,7 @@ pub(super) struct Desk {
     /// Number of the thread.
     pub(super) thread: usize,
     pub(super) clock: RunClock,
-    pub(super) model: Fixed,
+    pub(super) model: Server,
     /// Bytes of the event at hand.
     pub(super) bytes: Bytes,
     /// Where sockets are read into.
@@ -81,7 +81,7 @@ struct Hold {
 struct Answering {
     generation: Generation,
     /// One per choice.
-    jobs: Vec<Key>,
+    jobs: Vec<model::Key>,
     account: Account,
     /// The last content event of each choice.
     last: Vec<Stamp>,
@@ -104,15 +104,18 @@ pub(super) enum Phase {
 }
 
 impl Desk {
-    pub(super) fn new(house: Arc<House>, thread: usize) -> Desk {
-        Desk {
+    /// # Errors
+    /// The model's settings are impossible.
+    pub(super) fn new(house: Arc<House>, thread: usize) -> io::Result<Desk> {
+        let now = house.clock.now();
+        Ok(Desk {
             thread,
             clock: house.clock,
-            model: Fixed::new(house.timing()),
+            model: Server::new(&house.settings.model_settings(), now).map_err(io::Error::other)?,
             house,
             bytes: Bytes::default(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
-        }
+        })
     }
 
     /// The thread's own book.
@@ -201,11 +204,12 @@ impl Connection {
     pub(super) fn on_emission(&mut self, key: Key, emission: Emission, desk: &mut Desk) {
         let Work::Generation(answering) = &mut self.work else { return };
         // One batch may still hold tokens of the answer before this one.
-        if answering.jobs.get(emission.choice as usize) != Some(&emission.job) {
+        if answering.jobs.get(emission.choice as usize) != Some(&emission.key) {
             return;
         }
         if answering.account.events == 0 {
-            answering.on_cached(desk.model.cached_tokens(emission.job));
+            let caches = desk.house.block_tokens() > 0;
+            answering.on_cached(caches.then_some(emission.cached_tokens));
         }
         desk.bytes.clear();
         let now = desk.clock.now();
@@ -338,7 +342,8 @@ impl Connection {
                 let met = ask.stream || fault != Some(Fault::Answer(faults::Answer::PlainJson));
                 place.into_iter().filter(|_| met).for_each(|place| desk.book().truth.on_fault(place));
                 let account = Account { fault: fault.filter(|_| met), ..account };
-                self.generate(key, (ask, manner), account, desk);
+                let blocks = ask::blocks(ask.surface, &request.body, house.block_tokens());
+                self.generate(key, (ask, manner, blocks), account, desk);
             }
             Answer::Reply(reply) => {
                 desk.settle(Account { fault: None, status: reply.status, ..account }, Ending::Refused, None);
@@ -385,8 +390,8 @@ impl Connection {
         desk.settle(account, ending, None);
     }
 
-    fn generate(&mut self, key: Key, ask: (Ask, Manner), mut account: Account, desk: &mut Desk) {
-        let (ask, manner) = ask;
+    fn generate(&mut self, key: Key, ask: (Ask, Manner, Arc<[u64]>), mut account: Account, desk: &mut Desk) {
+        let (ask, manner, blocks) = ask;
         let (house, now, fault) = (Arc::clone(&desk.house), account.arrived, account.fault);
         self.begin_answer(fault);
         let plain_json = fault == Some(Fault::Answer(faults::Answer::PlainJson));
@@ -409,10 +414,11 @@ impl Connection {
         account.choices = ask.choices;
         account.prompt_tokens = ask.prompt_tokens;
         account.status = 200;
-        let draw = account.number.wrapping_mul(u64::from(CHOICES_MAX));
-        let Ask { choices, tokens, .. } = ask;
-        let job = |choice| Job { owner: key, choice, draw: draw + u64::from(choice), tokens };
-        let jobs = (0..choices).map(|choice| desk.model.submit(now, job(choice))).collect();
+        let choices = ask.choices;
+        let jobs = match submit(&mut desk.model, now, key.token(), (&ask, account.number, &blocks)) {
+            Ok(jobs) => jobs,
+            Err(refusal) => return self.turn_away(now, refusal, (manner, account), desk),
+        };
         let ask = Ask { stream: account.stream, ..ask };
         let mut generation = Generation::new(face, ask, house.dress(), manner).with_fault(fault);
         let mut start = Vec::new();
@@ -422,6 +428,18 @@ impl Connection {
         if self.put(now, &start).is_err() {
             self.phase = Phase::Over;
         }
+    }
+
+    /// The model does not take the request.
+    fn turn_away(&mut self, now: Stamp, refusal: model::Refusal, of: (Manner, Account), desk: &mut Desk) {
+        let (manner, account) = of;
+        let retry_after_s = match refusal {
+            model::Refusal::Cold { ready_in } => u32::try_from(ready_in.as_secs() + 1).ok(),
+            model::Refusal::QueueFull => None,
+        };
+        let status = refusal.status();
+        desk.settle(Account { fault: None, status, ..account }, Ending::Refused, None);
+        self.reply(now, &Reply::status(status, retry_after_s), manner);
     }
 
     /// How the bytes of the next answer go out and what follows it.
@@ -497,6 +515,38 @@ impl Connection {
     }
 }
 
+/// Gives the choices of request `number` to the model: all of them or none.
+pub(super) fn submit(
+    server: &mut Server,
+    now: Stamp,
+    owner: u64,
+    of: (&Ask, u64, &Arc<[u64]>),
+) -> Result<Vec<model::Key>, model::Refusal> {
+    let (ask, number, blocks) = of;
+    let draw = number.wrapping_mul(u64::from(CHOICES_MAX));
+    let mut jobs = Vec::with_capacity(ask.choices as usize);
+    for choice in 0..ask.choices {
+        let job = Job {
+            owner,
+            choice,
+            output_tokens: ask.tokens,
+            prompt_tokens: ask.prompt_tokens,
+            blocks: Arc::clone(blocks),
+            draw: draw + u64::from(choice),
+        };
+        match server.submit(now, job) {
+            Ok(key) => jobs.push(key),
+            Err(refusal) => {
+                for job in jobs {
+                    server.cancel(now, job);
+                }
+                return Err(refusal);
+            }
+        }
+    }
+    Ok(jobs)
+}
+
 impl Answering {
     fn on_cached(&mut self, tokens: Option<u32>) {
         self.account.cached_tokens = tokens;
@@ -505,8 +555,9 @@ impl Answering {
 
     /// Closes the account and stops what is still being generated.
     fn settle(self: Box<Answering>, ending: Ending, desk: &mut Desk) {
+        let now = desk.clock.now();
         for job in &self.jobs {
-            desk.model.cancel(*job);
+            desk.model.cancel(now, *job);
         }
         desk.settle(self.account, ending, Some(self.generation.ask()));
     }

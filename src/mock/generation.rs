@@ -8,9 +8,9 @@ use super::ask::{Ask, Denial, Surface};
 use super::event::{self, Framing, Template};
 use super::face::{Channel, Counts, Face, Piece, Times, Whole};
 use super::faults::{Break, Delivery, Fault, Flaw};
-use super::fixed::Emission;
 use super::reply::{self, HTML, Manner, Reply};
 use super::settings::{Role, Usage};
+use crate::model::Emission;
 use crate::time::Stamp;
 
 /// How an answer is dressed; the same for all answers of a server.

@@ -7,7 +7,6 @@ use rustls::ServerConfig;
 
 use super::Settings;
 use super::ask::Terms;
-use super::fixed::Timing;
 use super::generation::Dress;
 use super::meters::Meters;
 use super::truth::Truth;
@@ -21,6 +20,7 @@ pub(super) struct House {
     pub(super) clock: RunClock,
     pub(super) tls: Option<Arc<ServerConfig>>,
     model_json: Arc<str>,
+    block_tokens: u32,
     /// One for each thread. Its owner takes the lock per event, where nobody else wants it; others take it when they
     /// are asked for the truth.
     books: Vec<Mutex<Book>>,
@@ -69,7 +69,9 @@ impl House {
     pub(super) fn new(settings: Settings, tls: Option<Arc<ServerConfig>>, threads: usize) -> House {
         let model_json = serde_json::Value::from(settings.model.as_str()).to_string().into();
         let book = || Mutex::new(Book { truth: Truth::new(&settings), meters: Meters::default() });
+        let block_tokens = settings.model_settings().block_tokens();
         House {
+            block_tokens,
             books: (0..threads).map(|_| book()).collect(),
             settings,
             clock: RunClock::start(),
@@ -146,16 +148,7 @@ impl House {
     }
 
     pub(super) fn terms(&self) -> Terms<'_> {
-        let Settings { max_model_len, max_tokens, eos_after, reasoning, tool_call, .. } = self.settings;
-        Terms {
-            model: &self.settings.model,
-            max_model_len,
-            max_tokens,
-            eos_after,
-            reasoning,
-            tool_call,
-            refused_fields: &self.settings.faults.refused_fields,
-        }
+        self.settings.terms()
     }
 
     pub(super) fn dress(&self) -> Dress {
@@ -163,9 +156,9 @@ impl House {
         Dress { role, late_head, usage }
     }
 
-    pub(super) fn timing(&self) -> Timing {
-        let Settings { ttft, itl, ttft_jitter, itl_jitter, tokens_per_chunk, seed, .. } = self.settings;
-        Timing { ttft, itl, ttft_jitter, itl_jitter, tokens_per_chunk, seed }
+    /// Tokens of a block of the model's prefix cache; 0 without one.
+    pub(super) fn block_tokens(&self) -> u32 {
+        self.block_tokens
     }
 
     pub(super) fn stop(&self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::account::{Account, Ending};
 use super::ask::Finish;
-use super::fixed::Gauges;
+use crate::model;
 
 /// The numbers of one thread; added up when somebody asks.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,21 @@ pub(super) struct Meters {
     itl: Buckets<19>,
     tpot: Buckets<19>,
     e2e: Buckets<21>,
+}
+
+/// What a serving model is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Gauges {
+    /// Sequences being generated.
+    pub(super) running: u64,
+    /// Sequences that wait for a place.
+    pub(super) waiting: u64,
+    /// Share of the cache in use, 0 to 1.
+    pub(super) cache_usage: f64,
+    /// Prompt tokens looked up in the prefix cache so far.
+    pub(super) prefix_queries: u64,
+    /// Those of them that were there.
+    pub(super) prefix_hits: u64,
 }
 
 /// Finish reasons, in vLLM's order.
@@ -72,6 +87,18 @@ impl<const N: usize> Buckets<N> {
 }
 
 impl Meters {
+    /// Takes what the model says of itself.
+    pub(super) fn set_gauges(&mut self, of: model::Gauges) {
+        let caches = of.cache_blocks > 0 || of.cache_blocks_max.is_some();
+        self.gauges = Gauges {
+            running: of.running,
+            waiting: of.waiting,
+            cache_usage: of.cache_blocks_max.map_or(0.0, |most| of.cache_blocks as f64 / most.max(1) as f64),
+            prefix_queries: if caches { of.prompt_tokens } else { 0 },
+            prefix_hits: of.cached_tokens,
+        };
+    }
+
     /// The first content event of a request is sent.
     pub(super) fn on_first(&mut self, prompt_tokens: u32, ttft: Duration) {
         self.prompt_tokens += u64::from(prompt_tokens);

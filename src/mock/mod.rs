@@ -11,11 +11,10 @@ mod connection;
 mod event;
 mod face;
 mod faults;
-mod fixed;
 mod generation;
 mod house;
-mod keyed;
 mod meters;
+mod paper;
 mod reply;
 mod request;
 mod route;
@@ -33,6 +32,7 @@ pub use faults::{
     Answer, Break, Cut, Delivery, Farewell, Fault, FaultError, Faults, Flaw, HTTP, Outage, RETRY_AFTER,
     RETRY_AFTER_S, Reach, When,
 };
+pub use paper::{Paper, Written};
 pub use samples::Spread;
 pub use settings::{ReasoningField, Role, Settings, Usage};
 pub use tls::Identity;
@@ -186,7 +186,7 @@ fn serve(house: &Arc<House>, index: usize, door: Door, tell: &Sender<io::Result<
     pace::block_on(house.settings.driver, |kernel| async move {
         let pace = Pace::new(house.clock, house.settings.timer)?;
         let waker = pace.waker();
-        let shard = Shard::new(Desk::new(Arc::clone(house), index), pace, door)?;
+        let shard = Shard::new(Desk::new(Arc::clone(house), index)?, pace, door)?;
         if tell.send(Ok((waker, kernel))).is_err() {
             return Ok(());
         }

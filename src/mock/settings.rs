@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::ask::Terms;
 use super::faults::Faults;
 use super::tls::Identity;
+use crate::model::{self, Fixed, Serving};
 use crate::pace;
 use crate::plan::Driver;
 
@@ -28,6 +30,8 @@ pub struct Settings {
     pub itl_jitter: Duration,
     /// Tokens of one content event. Default: 1.
     pub tokens_per_chunk: u32,
+    /// The serving model; it replaces the five settings above. Default: none, which is fixed timing.
+    pub serving: Option<model::Settings>,
     /// Tokens when a request names no number. Default: 128.
     pub max_tokens: u32,
     /// An answer ends by itself after this many tokens (finish reason `stop`), but not before its `min_tokens`, and
@@ -114,6 +118,40 @@ impl ReasoningField {
     }
 }
 
+impl Settings {
+    /// What requests may ask for.
+    pub(super) fn terms(&self) -> Terms<'_> {
+        Terms {
+            model: &self.model,
+            max_model_len: self.max_model_len,
+            max_tokens: self.max_tokens,
+            eos_after: self.eos_after,
+            reasoning: self.reasoning,
+            tool_call: self.tool_call,
+            refused_fields: &self.faults.refused_fields,
+        }
+    }
+
+    /// The model that answers: the serving model, or else one of the set times.
+    #[must_use]
+    pub fn model_settings(&self) -> model::Settings {
+        if let Some(serving) = &self.serving {
+            return serving.clone();
+        }
+        let ms = |span: Duration| span.as_secs_f64() * 1e3;
+        let fixed = Fixed {
+            ttft_ms: ms(self.ttft),
+            ttft_per_in_flight_ms: 0.0,
+            itl_ms: ms(self.itl),
+            ttft_jitter_ms: ms(self.ttft_jitter),
+            itl_jitter_ms: ms(self.itl_jitter),
+        };
+        let seed = self.seed & i64::MAX as u64;
+        let tokens_per_step = self.tokens_per_chunk.max(1);
+        model::Settings { seed, tokens_per_step, ..model::Settings::serving(Serving::Fixed(fixed)) }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -126,6 +164,7 @@ impl Default for Settings {
             ttft_jitter: Duration::ZERO,
             itl_jitter: Duration::ZERO,
             tokens_per_chunk: 1,
+            serving: None,
             max_tokens: 128,
             eos_after: None,
             reasoning: 0,

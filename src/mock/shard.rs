@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::account::Ending;
 use super::connection::{Connection, Desk, LINGER, Phase};
 use super::faults::{Outage, Reach};
-use super::fixed::Emission;
-use super::keyed::{Key, Keyed};
 use super::transport::Transport;
+use crate::model::Emission;
+use crate::model::keyed::{Key, Keyed};
 use crate::pace::Pace;
 use crate::sys::epoll::{Interest, Ready};
 use crate::sys::listener::{Accepted, Listener, Listening};
@@ -138,7 +138,7 @@ impl Shard {
             self.alarms.pop();
             self.on_alarm(alarm)?;
         }
-        self.desk.book().meters.gauges = self.desk.model.gauges();
+        self.desk.book().meters.set_gauges(self.desk.model.gauges());
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl Shard {
         let mut emissions = std::mem::take(&mut self.emissions);
         self.desk.model.advance(now, &mut emissions);
         for emission in emissions.drain(..) {
-            let key = emission.owner;
+            let key = Key::from_token(emission.owner);
             if let Some(watched) = self.connections.get_mut(key) {
                 watched.connection.on_emission(key, emission, &mut self.desk);
                 self.settle(key);

@@ -73,7 +73,6 @@ impl<T> Keyed<T> {
     }
 
     /// The keys of all entries.
-    #[expect(dead_code, reason = "for the connections of the mock server")]
     pub(crate) fn keys(&self) -> Vec<Key> {
         let places = self.places.iter().enumerate();
         let taken = places.filter(|(_, slot)| slot.entry.is_some());

@@ -190,6 +190,24 @@ impl Settings {
         Settings { serving, ..Settings::course() }
     }
 
+    /// Tokens of a block of its prefix cache; 0 without one.
+    #[must_use]
+    pub fn block_tokens(&self) -> u32 {
+        match &self.serving {
+            Serving::Batching(batching) => batching.prefix_cache.map_or(0, |cache| cache.block_tokens),
+            Serving::Fixed(_) => 0,
+        }
+    }
+
+    /// Whether the jobs of one client matter to those of another, so that one server must see them all.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match &self.serving {
+            Serving::Batching(_) => true,
+            Serving::Fixed(fixed) => fixed.ttft_per_in_flight_ms > 0.0,
+        }
+    }
+
     /// The preset called `name`; `None` if there is none.
     #[must_use]
     pub fn preset(name: &str) -> Option<Settings> {

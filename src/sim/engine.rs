@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
+use crate::load::assemble;
 use crate::load::virtually::{
     Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, Requests, ShardReport, Work,
-    assemble, next_limit,
+    next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target};
 use crate::metrics::{Class, Flags, Phase, Record};
@@ -93,7 +94,13 @@ impl SimEngine {
     }
 
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
-        Leg::planned(&self.setup.plan, Arc::clone(&self.setup.target), self.setup.ask, level, (ordinal, phase, cut))
+        Leg::planned(
+            &self.setup.plan,
+            Arc::clone(&self.setup.target),
+            self.setup.ask,
+            level,
+            (ordinal, phase, cut),
+        )
     }
 
     fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> LegOutcome {

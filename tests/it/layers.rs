@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 9] = [
     &["stats", "wire"],
     &["api", "metrics", "plan", "workload", "model"],
     &["exchange", "run", "summary"],
-    &["engine", "pace", "load", "mock"],
+    &["engine", "pace", "load", "mock", "sim"],
     &["run_file"],
     &["report"],
     &["cli"],

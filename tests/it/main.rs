@@ -22,4 +22,5 @@ mod report;
 mod rig;
 mod run_file;
 mod schedule;
+mod simulate;
 mod wire_split;

@@ -5,19 +5,15 @@ use std::time::Duration;
 use super::Shard;
 use super::work::Work;
 use crate::exchange::Progress;
-use crate::load::agenda::later;
 use crate::load::connection::State;
-use crate::load::leg::Halt;
-use crate::metrics::{Class, Record, TimeoutPhase};
+use crate::load::limits::{Limit, next_limit};
+use crate::metrics::{Class, TimeoutPhase};
 use crate::time::Stamp;
 
-/// How long the end of the framing is awaited after `[DONE]` before the connection is given up.
-const LINGER: Duration = Duration::from_secs(1);
 /// A user whose connection was refused comes back no sooner: a dead server is not to be hammered.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// A slot in use is looked at by the deadline wheel at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-const RECORDS_PER_BLOCK: usize = 512;
 
 impl Shard {
     /// Settles a request whose exchange is over.
@@ -54,7 +50,7 @@ impl Shard {
         } else {
             self.free(slot);
         }
-        if work.block.records.len() >= RECORDS_PER_BLOCK * Record::BYTES {
+        if work.block_is_full() {
             self.flush_records(work);
         }
     }
@@ -95,18 +91,9 @@ impl Shard {
     /// When the request on `slot` next passes a limit, and which one.
     pub(super) fn deadline(&self, work: &Work, slot: usize) -> (Stamp, TimeoutPhase) {
         let connection = &self.connections[slot];
-        let limits = &work.leg.limits;
-        let start = connection.exchange.record().start;
-        let total = (later(start, limits.total), TimeoutPhase::Total);
-        let waiting = connection.exchange.waiting_for();
-        let running = match (connection.state, waiting.phase) {
-            (State::Opening, _) => (later(start, limits.connect), TimeoutPhase::Connect),
-            (_, None) => (waiting.since + LINGER, TimeoutPhase::Gap),
-            // Silence is silence of the connection: a keep-alive is a sign of life.
-            (_, Some(TimeoutPhase::Gap)) => (later(connection.last_read, limits.gap), TimeoutPhase::Gap),
-            (_, Some(phase)) => (later(waiting.since, limits.first), phase),
-        };
-        if total.0 < running.0 { total } else { running }
+        let connecting = connection.state == State::Opening;
+        let limit = Limit::of(&connection.exchange, connection.last_read).connecting(connecting);
+        next_limit(&work.leg.limits, limit)
     }
 
     pub(super) fn check_deadlines(&mut self, work: &mut Work, now: Stamp) {
@@ -133,15 +120,11 @@ impl Shard {
 
     /// Stops when the planned length is over or the user says so, and gives up what is open after the grace period.
     pub(super) fn check_end(&mut self, work: &mut Work, now: Stamp) {
-        let halted = work.leg.signal.halted();
-        if work.give_up.is_none() && (now >= work.end || halted != Halt::No) {
-            work.agenda.stop();
-            work.give_up = Some(later(now.min(work.end), work.leg.grace));
-            if halted != Halt::No {
-                self.cancel_waiting(work, now);
-            }
+        let ending = work.look_at_end(now);
+        if ending.cancels_waiting {
+            self.cancel_waiting(work, now);
         }
-        if halted == Halt::Abort || work.give_up.is_some_and(|at| now >= at) {
+        if ending.gives_up {
             self.abandon(work, now);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::exchange::{ContentEvent, Exchange, Sink};
 use crate::load::agenda::{Agenda, Due, later};
 use crate::load::gauges::Gauges;
-use crate::load::leg::{Leg, ShardReport};
+use crate::load::leg::{Halt, Leg, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::Block;
 use crate::metrics::tally::Gaps;
@@ -17,32 +17,42 @@ use crate::time::Stamp;
 /// E2E values kept for the cut of the level after a warm-up.
 const E2E_KEPT_MAX: usize = 4096;
 const EXAMPLES_MAX: usize = 32;
+const RECORDS_PER_BLOCK: usize = 512;
+
+/// What the end of a leg asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// Requests that wait for the cap are never sent.
+    pub(crate) cancels_waiting: bool,
+    /// What is open is unfinished.
+    pub(crate) gives_up: bool,
+}
 
 /// What belongs to one leg.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) leg: Arc<Leg>,
-    pub(super) agenda: Agenda,
-    pub(super) requests: Requests,
-    pub(super) tally: Tally,
-    pub(super) block: Block,
-    pub(super) check: ShardCheck,
-    pub(super) examples: Vec<Example>,
+pub(crate) struct Work {
+    pub(crate) leg: Arc<Leg>,
+    pub(crate) agenda: Agenda,
+    pub(crate) requests: Requests,
+    pub(crate) tally: Tally,
+    pub(crate) block: Block,
+    pub(crate) check: ShardCheck,
+    pub(crate) examples: Vec<Example>,
     /// Due, but without a permit yet; in the order of their plans.
-    pub(super) waiting: VecDeque<Due>,
-    pub(super) in_flight: usize,
+    pub(crate) waiting: VecDeque<Due>,
+    pub(crate) in_flight: usize,
     /// Nothing more is sent, and what is open is given up at this stamp.
-    pub(super) give_up: Option<Stamp>,
-    pub(super) window_start: Stamp,
-    pub(super) end: Stamp,
-    pub(super) last_plan: Option<Stamp>,
-    pub(super) last_end: Option<Stamp>,
-    pub(super) records: u64,
-    pub(super) e2e_ns: Vec<u64>,
+    pub(crate) give_up: Option<Stamp>,
+    pub(crate) window_start: Stamp,
+    pub(crate) end: Stamp,
+    pub(crate) last_plan: Option<Stamp>,
+    pub(crate) last_end: Option<Stamp>,
+    pub(crate) records: u64,
+    pub(crate) e2e_ns: Vec<u64>,
 }
 
 impl Work {
-    pub(super) fn new(leg: Arc<Leg>, agenda: Agenda, requests: Requests) -> Work {
+    pub(crate) fn new(leg: Arc<Leg>, agenda: Agenda, requests: Requests) -> Work {
         Work {
             agenda,
             requests,
@@ -64,27 +74,46 @@ impl Work {
     }
 
     /// The common start is known: everything that was laid out from zero moves there.
-    pub(super) fn begin(&mut self, start: Stamp) {
+    pub(crate) fn begin(&mut self, start: Stamp) {
         self.agenda.begin(start);
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
         self.end = later(start, self.leg.duration);
     }
 
-    pub(super) fn is_over(&mut self) -> bool {
+    /// What the end of the leg asks for at `now`: nothing more is sent from the planned length on or when the user
+    /// says so, and after the grace period what is open is given up.
+    pub(crate) fn look_at_end(&mut self, now: Stamp) -> Ending {
+        let halted = self.leg.signal.halted();
+        let mut ending = Ending::default();
+        if self.give_up.is_none() && (now >= self.end || halted != Halt::No) {
+            self.agenda.stop();
+            self.give_up = Some(later(now.min(self.end), self.leg.grace));
+            ending.cancels_waiting = halted != Halt::No;
+        }
+        ending.gives_up = halted == Halt::Abort || self.give_up.is_some_and(|at| now >= at);
+        ending
+    }
+
+    /// Enough records wait to be written.
+    pub(crate) fn block_is_full(&self) -> bool {
+        self.block.records.len() >= RECORDS_PER_BLOCK * Record::BYTES
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
         self.in_flight == 0 && self.waiting.is_empty() && self.agenda.is_empty()
     }
 
-    pub(super) fn next_send(&mut self) -> Stamp {
+    pub(crate) fn next_send(&mut self) -> Stamp {
         self.agenda.next().unwrap_or(Stamp::MAX)
     }
 
     /// When the end of the leg has to be looked at.
-    pub(super) fn next_end(&self) -> Stamp {
+    pub(crate) fn next_end(&self) -> Stamp {
         self.give_up.unwrap_or(self.end)
     }
 
-    pub(super) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
+    pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
         if record.outcome.is_failure() {
             self.keep_example(record.outcome, exchange.message());
@@ -102,7 +131,7 @@ impl Work {
     }
 
     /// A request that was planned and never sent.
-    pub(super) fn on_unsent(&mut self, due: &Due, now: Stamp, class: Class) {
+    pub(crate) fn on_unsent(&mut self, due: &Due, now: Stamp, class: Class) {
         let mut record = Record::planned(due.index, due.plan);
         record.phase = self.leg.phase;
         record.outcome = Outcome::new(class, Kind::None, 0);
@@ -115,7 +144,7 @@ impl Work {
         self.keep_record(&record, &[]);
     }
 
-    pub(super) fn keep_record(&mut self, record: &Record, times: &[u64]) {
+    pub(crate) fn keep_record(&mut self, record: &Record, times: &[u64]) {
         self.records += 1;
         self.block.records.extend_from_slice(&record.encode());
         for at in times {
@@ -123,14 +152,14 @@ impl Work {
         }
     }
 
-    pub(super) fn keep_example(&mut self, outcome: Outcome, message: &str) {
+    pub(crate) fn keep_example(&mut self, outcome: Outcome, message: &str) {
         let known = self.examples.iter().any(|one| one.outcome == outcome);
         if !known && self.examples.len() < EXAMPLES_MAX && self.leg.phase == Phase::Measured {
             self.examples.push(Example { outcome, message: message.to_owned() });
         }
     }
 
-    pub(super) fn into_report(self) -> ShardReport {
+    pub(crate) fn into_report(self) -> ShardReport {
         ShardReport {
             tally: self.tally,
             check: self.check,
@@ -144,7 +173,7 @@ impl Work {
 }
 
 /// Listens to the content events of one read.
-pub(super) struct Ear<'a> {
+pub(crate) struct Ear<'a> {
     tally: &'a mut Tally,
     gauges: &'a Gauges,
     check: &'a mut ShardCheck,
@@ -154,7 +183,7 @@ pub(super) struct Ear<'a> {
 
 impl<'a> Ear<'a> {
     /// An ear for the connection whose last content read and event times are `heard`.
-    pub(super) fn new(
+    pub(crate) fn new(
         work: &'a mut Work,
         gauges: &'a Gauges,
         heard: (&'a mut u64, &'a mut Vec<u64>),

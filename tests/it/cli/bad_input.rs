@@ -15,7 +15,7 @@ fn free_port() -> u16 {
 
 /// The mock answers the list of models well and every request so.
 fn answering(answer: Answer) -> Mock {
-    mock(Faults { answer: Some((When::Always, answer)), ..Faults::default() })
+    mock(Faults { requests: vec![(When::Always, Fault::Answer(answer))], ..Faults::default() })
 }
 
 fn status(status: u16) -> Mock {

@@ -1,0 +1,170 @@
+//! The virtual engine: the whole path from body to record in virtual time, exact and repeatable.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use tokload::api::request::Template;
+use tokload::engine::Engine;
+use tokload::load::probe::ask_of;
+use tokload::load::{Route, Spool, SpoolFiles, Target};
+use tokload::metrics::{Class, Phase, Record};
+use tokload::mock::{Paper, Settings};
+use tokload::model::{self, Batching, Fixed, Freeze, Serving};
+use tokload::plan::{Arrivals, Level, Load, Plan, Stop};
+use tokload::run::LevelResult;
+use tokload::sim::{Setup, SimEngine};
+use tokload::sys::signals::Interrupts;
+use tokload::time::Stamp;
+
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// 200 words in, 50 tokens out, as in the worked examples.
+fn plan() -> Plan {
+    let mut plan = Plan::new(3);
+    plan.target.models = vec!["mock-model".to_owned()];
+    plan.workload.input_words = 200;
+    plan.workload.output_tokens = 50;
+    plan.client.start_spread_us = 0.0;
+    plan
+}
+
+fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
+    let template =
+        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
+    let target = Target {
+        routes: vec![Route::nowhere("sim", "/v1/chat/completions", Vec::new()).unwrap()],
+        templates: vec![template],
+        input_words: plan.workload.input_words,
+        output_tokens: plan.workload.output_tokens,
+    };
+    let settings = Settings { serving: Some(server), ..Settings::default() };
+    let tape = Tape::default();
+    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
+    let mut engine = SimEngine::new(Setup {
+        plan: Arc::new(plan.clone()),
+        target: Arc::new(target),
+        ask: ask_of(plan),
+        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        spool: Some(spool),
+        interrupts: Interrupts::default(),
+    });
+    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    engine.finish().unwrap();
+    let bytes = tape.0.lock().unwrap();
+    let mut records: Vec<Record> = bytes
+        .chunks_exact(Record::BYTES)
+        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
+        .collect();
+    assert_eq!(records.len() as u64, result.records.unwrap().count);
+    records.retain(|record| record.phase == Phase::Measured);
+    records.sort_by_key(|record| record.index);
+    (result, records)
+}
+
+fn level(load: Load, units: u64) -> Level {
+    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 }, warmups: 0 }
+}
+
+fn batching(slots: u32) -> model::Settings {
+    model::Settings::serving(Serving::Batching(Batching { slots, ..Batching::default() }))
+}
+
+/// Golden LittleClosedLoop: W is 0.535, 0.64 and 1.06 s for 1, 4 and 16 users of a server without a slot limit.
+#[test]
+fn latencies_of_a_closed_loop_are_those_worked_out_by_hand() {
+    for (users, e2e_ms) in [(1, 535.0), (4, 640.0), (16, 1060.0)] {
+        let (_, records) = run(&plan(), batching(10_000), &level(Load::closed(users), u64::from(users) * 5));
+        assert_eq!(records.len(), users as usize * 5);
+        for record in &records {
+            assert_eq!(record.outcome.class, Class::Ok);
+            assert_eq!(record.e2e_ns(), Some((e2e_ms * 1e6) as u64), "{users} users");
+            assert_eq!((record.prompt_tokens, record.output_tokens), (Some(200), Some(50)));
+        }
+    }
+}
+
+#[test]
+fn a_simulation_repeats_bit_for_bit() {
+    let load = Load { arrivals: Arrivals::Poisson { rate: 12.0 }, cap: None, users: None, think_s: 0.0 };
+    let level = Level { warmups: 3, ..level(load, 200) };
+    let first = run(&plan(), model::Settings::course(), &level);
+    let second = run(&plan(), model::Settings::course(), &level);
+    assert_eq!(first.1, second.1);
+    assert_eq!(first.0.tally, second.0.tally);
+    assert_eq!(first.1.len(), 200);
+}
+
+/// TTFT = 80 ms x requests in flight: at 4 users 320 ms, at 5 users 400 ms, so the capacity for 360 ms is 4.
+#[test]
+fn a_known_capacity_is_met_exactly() {
+    let fixed = Fixed { ttft_ms: 0.0, ttft_per_in_flight_ms: 80.0, itl_ms: 0.001, ..Fixed::default() };
+    let server = model::Settings::serving(Serving::Fixed(fixed));
+    let mut plan = plan();
+    plan.workload.output_tokens = 1;
+    for users in 1..=6u32 {
+        let (_, records) = run(&plan, server.clone(), &level(Load::closed(users), u64::from(users) * 8));
+        let settled = &records[users as usize..];
+        assert!(settled.iter().all(|r| r.ttft_ns() == Some(u64::from(users) * 80_000_000)), "{users} users");
+    }
+}
+
+#[test]
+fn a_cap_holds_and_waiting_for_it_is_told_apart() {
+    let load = Load { arrivals: Arrivals::Constant { rate: 100.0 }, cap: Some(2), users: None, think_s: 0.0 };
+    let (_, records) = run(&plan(), model::Settings::course(), &level(load, 20));
+    assert!(records.iter().all(|record| record.schedule_delay_ns() == 0));
+    let waited = records.iter().filter(|record| record.cap_wait_ns() > 0).count();
+    assert_eq!(waited, 18);
+}
+
+/// A frozen server is seen in full from the plan, and hardly at all by polite users.
+#[test]
+fn a_freeze_shows_from_the_plan() {
+    let mut server = batching(1);
+    server.freezes = vec![Freeze { at_s: 10.0, for_s: 2.0 }];
+    if let Serving::Batching(batching) = &mut server.serving {
+        batching.cost = model::Cost { base_ms: 50.0, per_sequence_ms: 0.0, per_prefill_token_ms: 0.0 };
+    }
+    let mut plan = plan();
+    plan.workload.output_tokens = 1;
+    let load = Load { arrivals: Arrivals::Constant { rate: 10.0 }, cap: None, users: None, think_s: 0.0 };
+    let (_, records) = run(&plan, server, &level(load, 300));
+    let mut e2e: Vec<u64> = records.iter().map(|record| record.e2e_plan_ns().unwrap() / 1_000_000).collect();
+    e2e.sort_unstable();
+    assert_eq!((e2e[149], e2e[269]), (50, 550));
+    assert!(e2e[299] >= 1990, "the longest wait is {} ms", e2e[299]);
+}
+
+#[test]
+fn a_refusal_of_the_server_is_an_outcome() {
+    let mut server = batching(1);
+    if let Serving::Batching(batching) = &mut server.serving {
+        batching.queue_max = Some(1);
+    }
+    let burst = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
+    let (_, records) = run(&plan(), server, &level(burst, 5));
+    let of = |class| records.iter().filter(|record| record.outcome.class == class).count();
+    assert_eq!((of(Class::Ok), of(Class::Http)), (2, 3));
+    assert!(records.iter().all(|record| matches!(record.outcome.status, 200 | 429)));
+}
+
+#[test]
+fn what_is_open_after_the_grace_period_is_unfinished() {
+    let stop = Stop { units: None, duration_s: Some(1.0), grace_s: 0.1 };
+    let level = Level { load: Load::closed(3), stop, warmups: 0 };
+    let (_, records) = run(&plan(), model::Settings::course(), &level);
+    assert!(records.iter().any(|record| record.outcome.class == Class::Unfinished));
+    assert!(records.iter().all(|record| record.plan.nanos_since(records[0].plan) < 1_000_000_000));
+}
