@@ -14,6 +14,7 @@ mod layers;
 mod lifecycle;
 mod load;
 mod mock;
+mod mock_dialects;
 mod plan;
 mod report;
 mod rig;
