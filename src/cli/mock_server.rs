@@ -3,6 +3,7 @@
 mod faults;
 mod files;
 
+use std::io;
 use std::time::Duration;
 
 use crate::cli::args::MockServerArgs;
@@ -29,9 +30,7 @@ pub(super) fn main(args: &MockServerArgs) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen().map_err(Failure::own)?;
     let place = format!("{}:{}", settings.host, settings.port);
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
-    let mock = Mock::start(settings).map_err(|error| {
-        Failure::bad(format!("cannot listen on {place}: {error}; choose another --port, or 0 for a free one"))
-    })?;
+    let mock = Mock::start(settings).map_err(|error| cannot_start(&place, &error))?;
     say(&format!("mock server on {scheme}://{}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {
         std::thread::sleep(LOOK);
@@ -47,6 +46,17 @@ pub(super) fn main(args: &MockServerArgs) -> Result<Exit, Failure> {
     }
     print(&text)?;
     Ok(Exit::Done)
+}
+
+fn cannot_start(place: &str, error: &io::Error) -> Failure {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, InvalidData, PermissionDenied};
+    match error.kind() {
+        AddrInUse | AddrNotAvailable | PermissionDenied => Failure::own(format!(
+            "cannot listen on {place}: {error}; choose another --port, or 0 for a free one"
+        )),
+        InvalidData => Failure::bad(error),
+        _ => Failure::own(format!("the mock server cannot start on {place}: {error}")),
+    }
 }
 
 /// What the bounds of memory have kept out of the truth.

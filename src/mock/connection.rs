@@ -5,15 +5,17 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::account::{Account, Ending};
-use super::ask::{self, Ask, CHOICES_MAX};
+use super::answering::Answering;
+use super::ask::{self, Ask};
+use super::desk::Desk;
 use super::face::Face;
 use super::faults::{self, Delivery, Farewell, Fault};
 use super::generation::{Bytes, Generation, Progress};
-use super::house::{Book, House};
+use super::jobs::{Wish, submit};
 use super::reply::{Manner, Reply};
 use super::request::{Inbox, Method, Refusal, Request, Step};
 use super::route::{self, Answer};
@@ -21,23 +23,8 @@ use super::segments::Segments;
 use super::transport::{Intake, Transport};
 use super::words::Vocabulary;
 use crate::model::keyed::Key;
-use crate::model::{self, Emission, Job, Server};
-use crate::sys::clock::RunClock;
+use crate::model::{self, Emission};
 use crate::time::Stamp;
-
-/// What all connections of a thread share.
-#[derive(Debug)]
-pub(super) struct Desk {
-    pub(super) house: Arc<House>,
-    /// Number of the thread.
-    pub(super) thread: usize,
-    pub(super) clock: RunClock,
-    pub(super) model: Server,
-    /// Bytes of the event at hand.
-    pub(super) bytes: Bytes,
-    /// Where sockets are read into.
-    pub(super) buffer: Box<[u8]>,
-}
 
 /// One connection.
 #[derive(Debug)]
@@ -77,16 +64,6 @@ struct Hold {
     bytes: Vec<u8>,
 }
 
-#[derive(Debug)]
-struct Answering {
-    generation: Generation,
-    /// One per choice.
-    jobs: Vec<model::Key>,
-    account: Account,
-    /// The last content event of each choice.
-    last: Vec<Stamp>,
-}
-
 /// Where a connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -101,40 +78,6 @@ pub(super) enum Phase {
     Over,
     /// To be reset.
     Reset,
-}
-
-impl Desk {
-    /// # Errors
-    /// The model's settings are impossible.
-    pub(super) fn new(house: Arc<House>, thread: usize) -> io::Result<Desk> {
-        let now = house.clock.now();
-        Ok(Desk {
-            thread,
-            clock: house.clock,
-            model: Server::new(&house.settings.model_settings(), now).map_err(io::Error::other)?,
-            house,
-            bytes: Bytes::default(),
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-        })
-    }
-
-    /// The thread's own book.
-    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.house.book(self.thread)
-    }
-
-    /// Closes the account of a request.
-    fn settle(&self, mut account: Account, ending: Ending, ask: Option<&Ask>) {
-        account.ending = ending;
-        account.ended = self.clock.now();
-        let mut book = self.book();
-        book.truth.on_end(&account);
-        if let Some(ask) = ask {
-            book.meters.on_end(&account, ask.finish);
-        }
-        drop(book);
-        self.house.on_request_end();
-    }
 }
 
 impl Connection {
@@ -218,7 +161,11 @@ impl Connection {
         let sent = self.hold.as_ref().map_or(now, |hold| now.max(hold.until));
         answering.note(sent, desk);
         let bytes = std::mem::take(&mut desk.bytes);
-        let put = self.put(now, &bytes.event).and_then(|()| self.put(now, &bytes.after));
+        let put = match progress {
+            Progress::Done => self.put_end(now, Ending::Complete, &bytes, desk),
+            Progress::Failed => self.put_end(now, Ending::Failed, &bytes, desk),
+            _ => self.put(now, &bytes.event),
+        };
         desk.bytes = bytes;
         if put.is_err() {
             return self.break_off(Work::Idle, Phase::Over, Ending::ClientLeft, desk);
@@ -226,8 +173,10 @@ impl Connection {
         let broken = Ending::BrokenOff;
         match progress {
             Progress::More => {}
-            Progress::Done => self.on_answered(key, Ending::Complete, desk),
-            Progress::Failed => self.on_answered(key, Ending::Failed, desk),
+            Progress::Done | Progress::Failed => {
+                let now = desk.clock.now();
+                self.serve(key, now, desk);
+            }
             Progress::Close => self.break_off(Work::Idle, Phase::Ending, broken, desk),
             Progress::Reset => self.break_off(Work::Idle, Phase::Reset, broken, desk),
             Progress::Stall => self.break_off(Work::Silence, Phase::Open, broken, desk),
@@ -363,31 +312,23 @@ impl Connection {
         desk: &mut Desk,
     ) {
         let (answer, manner) = answer;
-        let ending = match answer {
-            faults::Answer::Close => {
-                self.phase = Phase::Ending;
-                Ending::BrokenOff
+        let (ending, reply) = match answer {
+            faults::Answer::Close | faults::Answer::Reset | faults::Answer::Silence => {
+                (Ending::BrokenOff, None)
             }
-            faults::Answer::Reset => {
-                self.phase = Phase::Reset;
-                Ending::BrokenOff
-            }
-            faults::Answer::Silence => {
-                self.work = Work::Silence;
-                Ending::BrokenOff
-            }
-            faults::Answer::Html | faults::Answer::PlainJson => {
-                account.status = 200;
-                self.reply(now, &Reply::html(), manner);
-                Ending::Failed
-            }
+            faults::Answer::Html | faults::Answer::PlainJson => (Ending::Failed, Some(Reply::html())),
             faults::Answer::Status { status, retry_after_s } => {
-                account.status = status;
-                self.reply(now, &Reply::status(status, retry_after_s), manner);
-                Ending::Refused
+                (Ending::Refused, Some(Reply::status(status, retry_after_s)))
             }
         };
+        account.status = reply.as_ref().map_or(0, |reply| reply.status);
         desk.settle(account, ending, None);
+        match (answer, reply) {
+            (_, Some(reply)) => self.reply(now, &reply, manner),
+            (faults::Answer::Reset, None) => self.phase = Phase::Reset,
+            (faults::Answer::Silence, None) => self.work = Work::Silence,
+            (_, None) => self.phase = Phase::Ending,
+        }
     }
 
     fn generate(&mut self, key: Key, ask: (Ask, Manner, Arc<[u64]>), mut account: Account, desk: &mut Desk) {
@@ -415,7 +356,8 @@ impl Connection {
         account.prompt_tokens = ask.prompt_tokens;
         account.status = 200;
         let choices = ask.choices;
-        let jobs = match submit(&mut desk.model, now, key.token(), (&ask, account.number, &blocks)) {
+        let wish = Wish { owner: key.token(), number: account.number, ask: &ask, blocks: &blocks };
+        let jobs = match submit(&mut desk.model, now, wish) {
             Ok(jobs) => jobs,
             Err(refusal) => return self.turn_away(now, refusal, (manner, account), desk),
         };
@@ -464,15 +406,21 @@ impl Connection {
         self.answer_ends(manner.keep_alive);
     }
 
-    /// The answer at hand has come to its end.
-    fn on_answered(&mut self, key: Key, ending: Ending, desk: &mut Desk) {
-        let Work::Generation(answering) = std::mem::replace(&mut self.work, Work::Idle) else { return };
-        let keeps_alive = answering.generation.keeps_alive();
-        // An error event ends an answer of which other choices are still being generated.
-        answering.settle(ending, desk);
-        self.answer_ends(keeps_alive);
-        let now = desk.clock.now();
-        self.serve(key, now, desk);
+    /// Sends the end of the answer at hand. Its account is closed before the last bytes go: a client that has them
+    /// finds it in the truth, and has no more requests in flight there than here.
+    fn put_end(&mut self, now: Stamp, ending: Ending, bytes: &Bytes, desk: &mut Desk) -> io::Result<()> {
+        // A whole answer is one write.
+        let is_whole = bytes.after.is_empty();
+        let (first, last): (&[u8], &[u8]) =
+            if is_whole { (&[], &bytes.event) } else { (&bytes.event, &bytes.after) };
+        self.put(now, first)?;
+        if let Work::Generation(answering) = std::mem::replace(&mut self.work, Work::Idle) {
+            let keeps_alive = answering.generation.keeps_alive();
+            // An error event ends an answer of which other choices are still being generated.
+            answering.settle(ending, desk);
+            self.answer_ends(keeps_alive);
+        }
+        self.put(now, last)
     }
 
     fn answer_ends(&mut self, keep_alive: bool) {
@@ -515,89 +463,11 @@ impl Connection {
     }
 }
 
-/// Gives the choices of request `number` to the model: all of them or none.
-pub(super) fn submit(
-    server: &mut Server,
-    now: Stamp,
-    owner: u64,
-    of: (&Ask, u64, &Arc<[u64]>),
-) -> Result<Vec<model::Key>, model::Refusal> {
-    let (ask, number, blocks) = of;
-    let draw = number.wrapping_mul(u64::from(CHOICES_MAX));
-    let mut jobs = Vec::with_capacity(ask.choices as usize);
-    for choice in 0..ask.choices {
-        let job = Job {
-            owner,
-            choice,
-            output_tokens: ask.tokens,
-            prompt_tokens: ask.prompt_tokens,
-            blocks: Arc::clone(blocks),
-            draw: draw + u64::from(choice),
-        };
-        match server.submit(now, job) {
-            Ok(key) => jobs.push(key),
-            Err(refusal) => {
-                for job in jobs {
-                    server.cancel(now, job);
-                }
-                return Err(refusal);
-            }
-        }
-    }
-    Ok(jobs)
-}
-
-impl Answering {
-    fn on_cached(&mut self, tokens: Option<u32>) {
-        self.account.cached_tokens = tokens;
-        self.generation.on_cached(tokens);
-    }
-
-    /// Closes the account and stops what is still being generated.
-    fn settle(self: Box<Answering>, ending: Ending, desk: &mut Desk) {
-        let now = desk.clock.now();
-        for job in &self.jobs {
-            desk.model.cancel(now, *job);
-        }
-        desk.settle(self.account, ending, Some(self.generation.ask()));
-    }
-
-    /// Notes the content events that are about to be sent.
-    fn note(&mut self, sent: Stamp, desk: &Desk) {
-        if desk.bytes.content.is_empty() {
-            return;
-        }
-        let account = &mut self.account;
-        let held_back = account.fault.is_some_and(Fault::delays);
-        let mut book = desk.book();
-        let Book { truth, meters } = &mut *book;
-        for content in &desk.bytes.content {
-            truth.events += 1;
-            truth.tokens += u64::from(content.tokens);
-            meters.generation_tokens += u64::from(content.tokens);
-            if !held_back {
-                truth.on_lateness(sent - content.due);
-            }
-            if account.first.is_none() {
-                meters.on_first(account.prompt_tokens, sent - account.arrived);
-            }
-            account.on_content(content, sent);
-            let Some(last) = self.last.get_mut(content.choice as usize) else { continue };
-            if *last != Stamp::ZERO {
-                truth.on_itl(sent - *last);
-                meters.on_gap(sent - *last);
-            }
-            *last = sent;
-        }
-    }
-}
-
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.transport.as_fd()
     }
 }
 
-const BUFFER: usize = 64 * 1024;
 /// How long a connection lingers for its peer to end.
 pub(super) const LINGER: Duration = Duration::from_secs(1);

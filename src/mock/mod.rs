@@ -6,13 +6,16 @@
 //! by pure parts; `shard`, `connection` and `transport` alone touch sockets.
 
 mod account;
+mod answering;
 mod ask;
 mod connection;
+mod desk;
 mod event;
 mod face;
 mod faults;
 mod generation;
 mod house;
+mod jobs;
 mod meters;
 mod paper;
 mod reply;
@@ -49,7 +52,7 @@ use crate::sys::affinity;
 use crate::sys::limits;
 use crate::sys::listener::{Claim, Listener, Listening};
 use crate::sys::waker::Waker;
-use connection::Desk;
+use desk::Desk;
 use house::House;
 use shard::{Door, Shard};
 

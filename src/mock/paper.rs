@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::Settings;
 use super::ask::{self, Terms};
-use super::connection::submit;
 use super::face::Face;
 use super::generation::{Bytes, Dress, Generation, Progress};
+use super::jobs::{Wish, submit};
 use super::reply::{Manner, Reply};
 use super::request::{Inbox, Method, Step};
 use super::route::{self, Answer};
@@ -111,7 +111,8 @@ impl Paper {
         let ((client, manner), (ask, blocks)) = (from, of);
         let number = self.requests;
         self.requests += 1;
-        let jobs = match submit(&mut self.server, now, client, (&ask, number, blocks)) {
+        let wish = Wish { owner: client, number, ask: &ask, blocks };
+        let jobs = match submit(&mut self.server, now, wish) {
             Ok(jobs) => jobs,
             Err(refusal) => return Reply::status(refusal.status(), None).write(manner, out),
         };

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::account::Ending;
-use super::connection::{Connection, Desk, LINGER, Phase};
+use super::connection::{Connection, LINGER, Phase};
+use super::desk::Desk;
 use super::faults::{Outage, Reach};
 use super::transport::Transport;
 use crate::model::Emission;

@@ -22,7 +22,7 @@ pub struct Truth {
     pub generations: u64,
     /// Those of them that asked for a stream.
     pub streams: u64,
-    /// Generation requests being worked on.
+    /// Generation requests being worked on. One is done with just before its last bytes are sent.
     pub in_flight: u64,
     /// Most of them at once.
     pub in_flight_max: u64,
@@ -30,9 +30,9 @@ pub struct Truth {
     pub events: u64,
     /// Tokens sent.
     pub tokens: u64,
-    /// Bytes sent.
+    /// Bytes sent; those of a connection are added when it closes.
     pub bytes: u64,
-    /// Sends of which the kernel did not take everything at once.
+    /// Sends of which the kernel did not take everything at once; added when the connection closes.
     pub partial_sends: u64,
     /// How often accepting paused because no descriptor was left.
     pub accept_pauses: u64,
@@ -152,6 +152,7 @@ impl Truth {
             .map(|(fault, count)| json!({ "fault": fault.to_string(), "requests": count }))
             .collect();
         json!({
+            "aborted": self.ended(Ending::ClientLeft),
             "accept_pauses": self.accept_pauses,
             "accounts_left_out": self.accounts_left_out,
             "broken": self.broken(),
@@ -172,7 +173,6 @@ impl Truth {
             "partial_sends": self.partial_sends,
             "requests": self.requests,
             "streams": self.streams,
-            "streams_aborted": self.ended(Ending::ClientLeft),
             "tokens": self.tokens,
             "tpot": self.tpot(),
             "ttft": self.ttft(),

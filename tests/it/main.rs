@@ -16,6 +16,7 @@ mod layers;
 mod lifecycle;
 mod load;
 mod mock;
+mod mock_dialects;
 mod model_fit;
 mod plan;
 mod report;

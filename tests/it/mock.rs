@@ -6,13 +6,15 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tokload::mock::{Answer, Break, Cut, Farewell, Fault, Faults, Identity, Mock, Role, Settings, When};
 use tokload::pace::{Kernel, Mode};
 use tokload::plan::Driver;
 use tokload::sys::clock::RunClock;
 
-fn quick() -> Settings {
+pub(crate) fn quick() -> Settings {
     let ms = Duration::from_millis;
     Settings { ttft: ms(3), itl: ms(1), max_tokens: 4, ..Settings::default() }
 }
@@ -21,37 +23,37 @@ fn with(faults: Faults) -> Mock {
     Mock::start(Settings { faults, ..quick() }).unwrap()
 }
 
-struct Client {
+pub(crate) struct Client {
     socket: TcpStream,
     unread: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Response {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
     /// The body came to its end.
-    whole: bool,
+    pub(crate) whole: bool,
 }
 
 impl Client {
-    fn to(mock: &Mock) -> Client {
+    pub(crate) fn to(mock: &Mock) -> Client {
         let socket = TcpStream::connect(mock.address()).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Client { socket, unread: Vec::new() }
     }
 
-    fn send(&mut self, text: &str) -> &mut Client {
+    pub(crate) fn send(&mut self, text: &str) -> &mut Client {
         self.socket.write_all(text.as_bytes()).unwrap();
         self
     }
 
-    fn post(&mut self, path: &str, body: &Value) -> Response {
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Response {
         self.send(&post(path, body)).response()
     }
 
-    fn get(&mut self, path: &str) -> Response {
+    pub(crate) fn get(&mut self, path: &str) -> Response {
         self.send(&format!("GET {path} HTTP/1.1\r\nHost: mock\r\n\r\n")).response()
     }
 
@@ -121,12 +123,12 @@ impl Client {
 }
 
 impl Response {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The data of each event.
-    fn events(&self) -> Vec<String> {
+    pub(crate) fn events(&self) -> Vec<String> {
         let text = std::str::from_utf8(&self.body).unwrap();
         let events = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
         events.map(str::to_owned).collect()
@@ -147,19 +149,19 @@ impl Response {
     }
 }
 
-fn post(path: &str, body: &Value) -> String {
+pub(crate) fn post(path: &str, body: &Value) -> String {
     let body = body.to_string();
     format!("POST {path} HTTP/1.1\r\nHost: mock\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-fn chat(more: &Value) -> Value {
+pub(crate) fn chat(more: &Value) -> Value {
     let mut body = json!({"model": "mock-model", "stream": true,
         "messages": [{"role": "user", "content": "one two three"}]});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body
 }
 
-const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
 
 #[test]
 fn a_stream_holds_the_tokens_asked_for_and_its_usage() {
@@ -470,15 +472,12 @@ fn the_set_times_are_kept() {
 
 #[test]
 fn tls_carries_the_same_stream() {
-    let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let identity = Identity {
-        certificate_pem: key.cert.pem().into_bytes(),
-        key_pem: key.signing_key.serialize_pem().into_bytes(),
-    };
+    let identity = Identity::self_signed(&["localhost".to_owned()]).unwrap();
+    let certificate = CertificateDer::from_pem_slice(&identity.certificate_pem).unwrap();
     let mock = Mock::start(Settings { tls: Some(identity), ..quick() }).unwrap();
 
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(key.cert.der().clone()).unwrap();
+    roots.add(certificate).unwrap();
     let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let name = "localhost".try_into().unwrap();
     let session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();

@@ -133,7 +133,8 @@ fn a_cap_holds_and_waiting_for_it_is_told_apart() {
 #[test]
 fn a_freeze_shows_from_the_plan() {
     let mut server = batching(1);
-    server.freezes = vec![Freeze { at_s: 10.0, for_s: 2.0 }];
+    // The level begins 10 ms after the server.
+    server.freezes = vec![Freeze { at_s: 10.01, for_s: 2.0 }];
     if let Serving::Batching(batching) = &mut server.serving {
         batching.cost = model::Cost { base_ms: 50.0, per_sequence_ms: 0.0, per_prefill_token_ms: 0.0 };
     }

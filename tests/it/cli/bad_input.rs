@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use tokload::mock::{Answer, Faults, Identity, Mock, Settings, When};
+use tokload::mock::{Answer, Fault, Faults, Identity, Mock, Settings, When};
 
 use super::canned::{Canned, error, http, models, stream};
 use super::{Dir, mock, run, url};
