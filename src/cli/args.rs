@@ -5,11 +5,13 @@
 
 use std::ffi::OsString;
 
-use argh::{ArgsInfo, FromArgs};
+use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo, FromArgs};
 
 use super::aliases::Tool;
 use super::help;
+use super::model_options::ModelArgs;
 use super::normalise::{self, Normal};
+use super::simulate;
 use crate::plan::Error;
 
 /// Load-test a server at chosen loads and print one row per load.
@@ -386,6 +388,32 @@ pub struct MockServerArgs {
     pub dump: Option<String>,
 }
 
+/// Run a plan against a modelled server in virtual time, or find the model of a measured one.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct SimulateArgs {
+    /// estimate the costs of a server from a saved run of several numbers of users, print them and end (default: off)
+    #[argh(option, arg_name = "run")]
+    pub fit: Option<String>,
+    /// also say in plain words why the curve bends, with Little's law line by line (default: off)
+    #[argh(switch)]
+    pub explain: bool,
+    /// seed of all prompts, gaps, noise and jitter, an integer (default: 0, so that a command repeats its numbers)
+    #[argh(option, arg_name = "n")]
+    pub seed: Option<String>,
+}
+
+/// What was typed for `simulate`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SimulateWords {
+    /// The options of its own.
+    pub own: SimulateArgs,
+    /// The server.
+    pub server: ModelArgs,
+    /// The plan, by the options of `run`; those that are not for a simulation are refused before, and the seed is
+    /// among its own.
+    pub plan: RunArgs,
+}
+
 /// A command with what was typed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -397,6 +425,8 @@ pub enum Command {
     Report(ReportArgs),
     /// `run`, under whatever name
     Run(Box<RunArgs>),
+    /// `simulate`
+    Simulate(Box<SimulateWords>),
 }
 
 /// What a command line asks for.
@@ -430,20 +460,26 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
     match normalise::normalise(&words)? {
         Normal::Text(text) => Ok(Asked::Text(text)),
         Normal::Command { name, tool, args, notes } => {
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let command = match name {
-                Name::MockServer => Command::MockServer(Box::new(by_argh(name, &args)?)),
-                Name::Quick => Command::Quick(Box::new(by_argh(name, &args)?)),
-                Name::Report => Command::Report(by_argh(name, &args)?),
-                Name::Run => Command::Run(Box::new(by_argh(name, &args)?)),
+                Name::MockServer => Command::MockServer(Box::new(by_argh(name, &args, 0)?)),
+                Name::Quick => Command::Quick(Box::new(by_argh(name, &args, 0)?)),
+                Name::Report => Command::Report(by_argh(name, &args, 0)?),
+                Name::Run => Command::Run(Box::new(by_argh(name, &args, 0)?)),
+                Name::Simulate => Command::Simulate(Box::new(SimulateWords {
+                    own: by_argh(name, &args, 0)?,
+                    server: by_argh(name, &args, 1)?,
+                    plan: by_argh(name, &args, 2)?,
+                })),
             };
             Ok(Asked::Command { command, tool, notes })
         }
     }
 }
 
-fn by_argh<T: FromArgs>(name: Name, args: &[&str]) -> Result<T, Error> {
-    T::from_args(&["tokload", name.as_str()], args).map_err(|exit| {
+/// Reads the words of one part of a command, a place in [`Name::parts`].
+fn by_argh<T: FromArgs>(name: Name, args: &[Vec<String>], part: usize) -> Result<T, Error> {
+    let args: Vec<&str> = args.get(part).into_iter().flatten().map(String::as_str).collect();
+    T::from_args(&["tokload", name.as_str()], &args).map_err(|exit| {
         // Options were checked before; what is left is a missing or an extra word.
         let wrong = exit.output.split_whitespace().collect::<Vec<_>>().join(" ");
         let subject = format!("tokload {}", name.as_str());
@@ -466,13 +502,24 @@ pub enum Name {
     Run,
     /// `report`
     Report,
+    /// `simulate`
+    Simulate,
     /// `mock-server`
     MockServer,
 }
 
+/// An option of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// Which of the command's structures reads it, a place in [`Name::parts`].
+    pub part: usize,
+    /// The option.
+    pub flag: &'static FlagInfo<'static>,
+}
+
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 4] = [Name::Quick, Name::Run, Name::Report, Name::MockServer];
+    pub const ALL: [Name; 5] = [Name::Quick, Name::Run, Name::Report, Name::Simulate, Name::MockServer];
 
     /// As typed.
     #[must_use]
@@ -482,18 +529,55 @@ impl Name {
             Name::Quick => "quick",
             Name::Report => "report",
             Name::Run => "run",
+            Name::Simulate => "simulate",
         }
     }
 
-    /// Its options and words, with their help.
+    /// The structures that read its options and words, with their help. The first is its own: it has the command's
+    /// description and its words. argh cannot put one structure into another, so that commands share options by
+    /// having several.
     #[must_use]
-    pub fn info(self) -> argh::CommandInfoWithArgs {
+    pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
-            Name::MockServer => MockServerArgs::get_args_info(),
-            Name::Quick => QuickArgs::get_args_info(),
-            Name::Report => ReportArgs::get_args_info(),
-            Name::Run => RunArgs::get_args_info(),
+            Name::MockServer => vec![MockServerArgs::get_args_info()],
+            Name::Quick => vec![QuickArgs::get_args_info()],
+            Name::Report => vec![ReportArgs::get_args_info()],
+            Name::Run => vec![RunArgs::get_args_info()],
+            Name::Simulate => {
+                vec![SimulateArgs::get_args_info(), ModelArgs::get_args_info(), RunArgs::get_args_info()]
+            }
         }
+    }
+
+    /// Its description and its words, with the help of its own options.
+    #[must_use]
+    pub fn info(self) -> CommandInfoWithArgs {
+        self.parts().swap_remove(0)
+    }
+
+    /// Its options, part by part. An option of an earlier part stands for one of the same name in a later part.
+    #[must_use]
+    pub fn flags(self) -> Vec<Placed> {
+        let mut all: Vec<Placed> = Vec::new();
+        for (part, info) in self.parts().into_iter().enumerate() {
+            let new = |flag: &&FlagInfo<'_>| !all.iter().any(|placed| placed.flag.long == flag.long);
+            let flags: Vec<Placed> =
+                info.flags.iter().filter(new).map(|flag| Placed { part, flag }).collect();
+            all.extend(flags);
+        }
+        all
+    }
+
+    /// Why it does not take an option of its parts, and what to do instead; `None`: it takes it.
+    #[must_use]
+    pub fn refusal(self, option: &str) -> Option<(&'static str, &'static str)> {
+        if self == Name::Simulate { simulate::refusal(option) } else { None }
+    }
+
+    /// Whether it takes the options of a plan, and with them the other tools' names for these.
+    #[must_use]
+    pub fn takes_a_plan(self) -> bool {
+        matches!(self, Name::Run | Name::Simulate)
     }
 
     /// Its help.

@@ -4,7 +4,7 @@
 
 use argh::{FlagInfo, FlagInfoKind};
 
-use super::args::Name;
+use super::args::{Name, Placed};
 
 /// `tokload --help`.
 pub(super) fn of_program() -> String {
@@ -39,14 +39,9 @@ pub(super) fn of_command(name: Name) -> String {
     for word in info.positionals {
         entry(&mut out, &word.name.to_uppercase(), word.description);
     }
-    let headings: &[(&str, &str)] = match name {
-        Name::MockServer => &MOCK_HEADINGS,
-        Name::Run => &RUN_HEADINGS,
-        Name::Quick | Name::Report => &[],
-    };
     let mut first = true;
-    for flag in info.flags.iter().filter(|flag| !flag.hidden && flag.long != "--help") {
-        match headings.iter().find(|(option, _)| *option == flag.long) {
+    for Placed { flag, .. } in shown(name) {
+        match headings(name).find(|(option, _)| *option == flag.long) {
             Some((_, heading)) => out.push_str(&format!("\n{heading}:\n")),
             None if first => out.push_str("\nOptions:\n"),
             None => {}
@@ -57,6 +52,14 @@ pub(super) fn of_command(name: Name) -> String {
     out.push('\n');
     entry(&mut out, "-h, --help", "print this and end");
     out
+}
+
+/// The options that help lists.
+fn shown(name: Name) -> impl Iterator<Item = Placed> {
+    let all = name.flags().into_iter();
+    all.filter(move |Placed { flag, .. }| {
+        !flag.hidden && flag.long != "--help" && name.refusal(flag.long).is_none()
+    })
 }
 
 /// `-c, --max-concurrency <n,...>`.
@@ -94,8 +97,21 @@ fn entry(out: &mut String, term: &str, description: &str) {
     out.push('\n');
 }
 
-/// The options of `run` that begin a group, with its heading.
-const RUN_HEADINGS: [(&str, &str); 7] = [
+/// The options that begin a group, with its heading.
+fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let (own, of_plans): (&[_], &[_]) = match name {
+        Name::Run => (&[], &PLAN_HEADINGS),
+        Name::Simulate => (&SIMULATE_HEADINGS, &PLAN_HEADINGS),
+        Name::MockServer => (&MOCK_HEADINGS, &[]),
+        Name::Quick | Name::Report => (&[], &[]),
+    };
+    own.iter().chain(of_plans)
+}
+
+const SIMULATE_HEADINGS: [(&str, &str); 3] =
+    [("--fit", "The simulation"), ("--model-preset", "The server"), ("--backend", "How to ask")];
+
+const PLAN_HEADINGS: [(&str, &str); 7] = [
     ("--base-url", "Whom to ask"),
     ("--max-concurrency", "How requests arrive"),
     ("--dataset-name", "What to ask"),
@@ -128,7 +144,7 @@ mod tests {
         for name in Name::ALL {
             let help = of_command(name);
             assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
-            for flag in name.info().flags.iter().filter(|flag| !flag.hidden) {
+            for Placed { flag, .. } in shown(name) {
                 assert!(help.contains(flag.long), "{}", flag.long);
             }
         }
@@ -137,9 +153,26 @@ mod tests {
 
     #[test]
     fn every_heading_stands_before_an_option() {
-        let all = [(Name::Run, &RUN_HEADINGS), (Name::MockServer, &MOCK_HEADINGS)];
-        for (help, headings) in all.map(|(name, headings)| (of_command(name), headings)) {
-            assert!(headings.iter().all(|(_, heading)| help.contains(&format!("\n{heading}:\n"))), "{help}");
+        let heads = |help: &str, heading: &str| help.contains(&format!("\n{heading}:\n"));
+        let (run, simulate) = (of_command(Name::Run), of_command(Name::Simulate));
+        let mock = of_command(Name::MockServer);
+        assert!(PLAN_HEADINGS.iter().all(|(_, heading)| heads(&run, heading)), "{run}");
+        assert!(SIMULATE_HEADINGS.iter().all(|(_, heading)| heads(&simulate, heading)), "{simulate}");
+        assert!(MOCK_HEADINGS.iter().all(|(_, heading)| heads(&mock, heading)), "{mock}");
+    }
+
+    #[test]
+    fn simulate_shows_the_options_of_the_server_and_of_the_plan_but_not_whom_to_ask() {
+        let help = of_command(Name::Simulate);
+        for option in ["--explain", "--slots", "--max-concurrency", "--goodput", "--output-file"] {
+            assert!(
+                help.contains(&format!("{option} ")) || help.contains(&format!("{option}\n")),
+                "{option}"
+            );
         }
+        for option in ["--base-url", "--api-key", "--workers", "Whom to ask", "The client"] {
+            assert!(!help.contains(option), "{option}");
+        }
+        assert_eq!(help.matches("--seed").count(), 1);
     }
 }

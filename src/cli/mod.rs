@@ -8,12 +8,14 @@ pub mod exit;
 mod failure;
 mod help;
 mod mock_server;
+pub mod model_options;
 mod normalise;
 pub mod plan_from_args;
 mod quick;
 mod report;
 mod run;
 mod session;
+pub mod simulate;
 mod target;
 pub mod value;
 
@@ -42,6 +44,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
                 Command::Quick(args) => quick::main(&args, typed),
                 Command::Report(args) => report::main(&args),
                 Command::Run(args) => run::main(&args, tool, typed),
+                Command::Simulate(words) => simulate::main(&words, typed),
             }
         }
     };

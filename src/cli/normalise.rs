@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use argh::{FlagInfo, FlagInfoKind, Optionality};
+use argh::{FlagInfoKind, Optionality};
 
 use super::aliases::{self, Action, Takes, Tool};
-use super::args::Name;
+use super::args::{Name, Placed};
 use super::help;
 use crate::plan::{Error, nearest};
 
@@ -22,8 +22,8 @@ pub(super) enum Normal {
         name: Name,
         /// Whose command line it was.
         tool: Tool,
-        /// `--option value` pairs and words.
-        args: Vec<String>,
+        /// `--option value` pairs and words, for each of the command's [parts](Name::parts).
+        args: Vec<Vec<String>>,
         /// Remarks for the user.
         notes: Vec<String>,
     },
@@ -106,8 +106,9 @@ fn unknown(command: String, remedy: impl Into<String>) -> Error {
 struct Line {
     name: Name,
     tool: Tool,
-    flags: &'static [FlagInfo<'static>],
-    out: Vec<String>,
+    flags: Vec<Placed>,
+    /// One list of words for each part of the command.
+    out: Vec<Vec<String>>,
     notes: Vec<String>,
     /// How options that may stand once were spelt.
     seen: HashMap<&'static str, String>,
@@ -118,16 +119,16 @@ type Rest<'w> = std::iter::Peekable<std::slice::Iter<'w, String>>;
 
 impl Line {
     fn new(name: Name, tool: Tool) -> Line {
-        let flags = name.info().flags;
-        Line { name, tool, flags, out: Vec::new(), notes: Vec::new(), seen: HashMap::new() }
+        let out = vec![Vec::new(); name.parts().len()];
+        Line { name, tool, flags: name.flags(), out, notes: Vec::new(), seen: HashMap::new() }
     }
 
     fn read(&mut self, words: &[String]) -> Result<(), Error> {
         let mut rest = words.iter().peekable();
         while let Some(word) = rest.next() {
             if word == "--" {
-                self.out.push(word.clone());
-                self.out.extend(rest.cloned());
+                self.out[0].push(word.clone());
+                self.out[0].extend(rest.cloned());
                 return Ok(());
             }
             match self.split(word) {
@@ -162,7 +163,7 @@ impl Line {
             let remedy = "options begin with --; put quotes around a value that has spaces";
             return Err(Error::new(subject, format!("'{word}' belongs to no option"), remedy));
         }
-        self.out.push(word.to_owned());
+        self.out[0].push(word.to_owned());
         Ok(())
     }
 
@@ -201,9 +202,9 @@ impl Line {
     /// What the tables say about an option that is not this command's own.
     fn action(&self, option: &str) -> Option<&'static Action> {
         self.tools_own(option).or_else(|| aliases::of_any_tool(option)).filter(|action| match action {
-            // Other commands have some options of `run`, under the same other names; the rest is unknown to them.
+            // Other commands have some options of a plan, under the same other names; the rest is unknown to them.
             Action::Same(canonical) => self.own(canonical).is_some(),
-            _ => self.name == Name::Run,
+            _ => self.name.takes_a_plan(),
         })
     }
 
@@ -212,12 +213,14 @@ impl Line {
     }
 
     /// The command's own option of that name, long or short.
-    fn own(&self, option: &str) -> Option<&'static FlagInfo<'static>> {
+    fn own(&self, option: &str) -> Option<Placed> {
         let short = option.strip_prefix('-').and_then(|rest| {
             let mut chars = rest.chars();
             chars.next().filter(|_| chars.next().is_none())
         });
-        self.flags.iter().find(|flag| flag.long == option || (short.is_some() && flag.short == short))
+        let is_it =
+            |Placed { flag, .. }: &&Placed| flag.long == option || (short.is_some() && flag.short == short);
+        self.flags.iter().find(is_it).copied()
     }
 
     fn emit_as(
@@ -234,13 +237,17 @@ impl Line {
     /// Writes an option of ours, spelt `option` by the user, with its value or values.
     fn emit(
         &mut self,
-        flag: &'static FlagInfo<'static>,
+        own: Placed,
         option: &str,
         attached: Option<String>,
         rest: &mut Rest<'_>,
     ) -> Result<(), Error> {
+        let Placed { part, flag } = own;
+        if let Some((wrong, remedy)) = self.name.refusal(flag.long) {
+            return Err(Error::new(option, wrong, remedy));
+        }
         if matches!(flag.kind, FlagInfoKind::Switch) {
-            return self.switch(flag, option, attached);
+            return self.switch(own, option, attached);
         }
         let first = value(option, attached, rest)?;
         if flag.optionality != Optionality::Repeating
@@ -252,20 +259,16 @@ impl Line {
             };
             return Err(Error::new(option, wrong, "give it once"));
         }
-        self.out.extend([flag.long.to_owned(), first]);
+        self.out[part].extend([flag.long.to_owned(), first]);
         // `--goodput ttft:500 tpot:50`: further values follow without the option's name.
         while let Some(more) = rest.next_if(|word| PAIRS.contains(&flag.long) && is_pair(word)) {
-            self.out.extend([flag.long.to_owned(), more.clone()]);
+            self.out[part].extend([flag.long.to_owned(), more.clone()]);
         }
         Ok(())
     }
 
-    fn switch(
-        &mut self,
-        flag: &'static FlagInfo<'static>,
-        option: &str,
-        attached: Option<String>,
-    ) -> Result<(), Error> {
+    fn switch(&mut self, own: Placed, option: &str, attached: Option<String>) -> Result<(), Error> {
+        let flag = own.flag;
         let on = match attached.as_deref().map(str::to_ascii_lowercase).as_deref() {
             None | Some("true" | "1" | "yes") => true,
             Some("false" | "0" | "no") => false,
@@ -278,11 +281,11 @@ impl Line {
             Some(bare) => format!("--{bare}"),
             None => format!("--no-{}", flag.long.trim_start_matches('-')),
         };
-        let long = if on { Some(flag.long) } else { self.own(&opposite).map(|flag| flag.long) };
-        if let Some(long) = long
-            && self.seen.insert(long, option.to_owned()).is_none()
+        let meant = if on { Some(own) } else { self.own(&opposite) };
+        if let Some(Placed { part, flag }) = meant
+            && self.seen.insert(flag.long, option.to_owned()).is_none()
         {
-            self.out.push(long.to_owned());
+            self.out[part].push(flag.long.to_owned());
         }
         Ok(())
     }
@@ -293,8 +296,10 @@ impl Line {
         let near = |names: &mut dyn Iterator<Item = &'static str>| {
             nearest(option.trim_start_matches('-'), names.map(bare))
         };
-        let own = near(&mut self.flags.iter().filter(|flag| !flag.hidden).map(|flag| flag.long));
-        let others = || (self.name == Name::Run).then(|| near(&mut aliases::names())).flatten();
+        let taken = |flag: &&str| self.name.refusal(flag).is_none();
+        let shown = self.flags.iter().filter(|placed| !placed.flag.hidden).map(|placed| placed.flag.long);
+        let own = near(&mut shown.filter(taken));
+        let others = || self.name.takes_a_plan().then(|| near(&mut aliases::names())).flatten();
         let command = self.name.as_str();
         let remedy = match own.or_else(others) {
             Some(near) => format!("did you mean --{near}?"),
@@ -311,7 +316,7 @@ impl Line {
 fn owner(option: &str) -> Option<Name> {
     Name::ALL
         .into_iter()
-        .find(|name| name.info().flags.iter().any(|flag| flag.long == option && !flag.hidden))
+        .find(|name| name.flags().iter().any(|Placed { flag, .. }| flag.long == option && !flag.hidden))
 }
 
 /// The value of an option: the attached one, else the next word.
@@ -328,11 +333,11 @@ fn is_pair(word: &str) -> bool {
 }
 
 /// Options that take several values after their name.
-const PAIRS: [&str; 3] = ["--goodput", "--header", "--metadata"];
+const PAIRS: [&str; 4] = ["--freeze", "--goodput", "--header", "--metadata"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 9] = [
+const LATER: [(&str, &str); 8] = [
     ("check", "compare the tables of tokload report"),
     ("compare", "compare the tables of tokload report"),
     ("find-capacity", "give a comma list to tokload run --max-concurrency or --request-rate"),
@@ -341,5 +346,4 @@ const LATER: [(&str, &str); 9] = [
     ("merge", "print each run by tokload report"),
     ("selftest", "run tokload mock-server and tokload run against it"),
     ("share", "print the table by tokload report"),
-    ("simulate", "run tokload mock-server and tokload run against it"),
 ];

@@ -45,15 +45,7 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
 }
 
 fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
-    let config = match &args.config {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            let unreadable =
-                |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
-            Some((path.as_str(), text.map_err(unreadable)?))
-        }
-    };
+    let config = config(args)?;
     let around = Surroundings {
         tool,
         fresh_seed: fresh_seed(clock),
@@ -63,13 +55,20 @@ fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure>
     plan_from_args::order(args, &around).map_err(Failure::bad)
 }
 
+/// Name and text of the plan file, if one is named.
+pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> {
+    let Some(path) = args.config.as_deref() else { return Ok(None) };
+    let unreadable = |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
+    std::fs::read_to_string(path).map(|text| Some((path, text))).map_err(unreadable)
+}
+
 /// Different for every run and process; its quality does not matter, it only names the streams.
 pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
     clock.epoch_wall_ns() ^ u64::from(std::process::id()).rotate_left(40)
 }
 
 /// The resolved plan and the first requests of each level, with their planned times.
-fn dry_run(plan: &Plan) -> String {
+pub(super) fn dry_run(plan: &Plan) -> String {
     let mut text = plan.to_toml();
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));

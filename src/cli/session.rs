@@ -8,15 +8,17 @@ use std::sync::Arc;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::Output;
 use crate::cli::target::Ready;
-use crate::engine::{Driven, drive};
-use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, probe};
+use crate::engine::{Driven, Engine, drive};
+use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
 use crate::metrics::Record;
+use crate::mock::Paper;
 use crate::pace::Kernel;
-use crate::plan::{Client, Plan, Secrets};
+use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock};
 use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
+use crate::sim::{self, SimEngine};
 use crate::summary;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
@@ -95,17 +97,66 @@ impl Session {
         };
         let mut engine = LoadEngine::start(setup)?;
         let environment = self.environment(&engine, &cores, limit);
+        let falls_back = plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll;
+        let note = falls_back.then_some("the kernel refuses io_uring here: the epoll driver is used");
+        let driven = self.conduct(&mut engine, plan, note);
+        let lost = engine.finish().err().map(Failure::from);
+        let mut finished = self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
+        finished.failed = finished.failed.or(lost);
+        Ok(finished)
+    }
+
+    /// Runs the plan's levels against a modelled server in virtual time.
+    pub(super) fn simulate(
+        &self,
+        plan: &Plan,
+        target: Arc<Target>,
+        server: Paper,
+        files: Files,
+    ) -> Result<Finished, Failure> {
+        let spools = Spools::open(plan, &files.destination)?;
+        let mut engine = SimEngine::new(sim::Setup {
+            plan: Arc::new(plan.clone()),
+            target,
+            ask: probe::ask_of(plan),
+            server,
+            spool: spools.start()?,
+            interrupts: Interrupts::listen().map_err(Failure::own)?,
+        });
+        let driven = self.conduct(&mut engine, plan, None);
+        // What the spool says is said again by the file at its end.
+        let _ = engine.finish();
+        let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
+        let environment = EnvironmentBlock {
+            driver: Some("none: simulated".to_owned()),
+            clock: Some("virtual".to_owned()),
+            ..self.machine()
+        };
+        self.write_up(plan, (facts, environment), driven, (spools, files))
+    }
+
+    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, note: Option<&str>) -> Driven {
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
-        self.note_driver(plan, &engine, &mut progress);
+        note.into_iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
-        let driven = drive(&mut engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
-        let lost = engine.finish();
+        let driven = drive(engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
         progress.finish();
-        let mut run = self.assemble(plan, ready, environment, &driven, &spools)?;
+        driven
+    }
+
+    /// Summarises what was measured and saves it.
+    fn write_up(
+        &self,
+        plan: &Plan,
+        about: (TargetBlock, EnvironmentBlock),
+        driven: Driven,
+        into: (Spools, Files),
+    ) -> Result<Finished, Failure> {
+        let (spools, files) = into;
+        let mut run = self.assemble(plan, about, &driven, &spools)?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
-        let failed = driven.failed.map(Failure::from).or_else(|| lost.err().map(Failure::from));
-        let failed = failed.or_else(|| spooled.err());
+        let failed = driven.failed.map(Failure::from).or_else(|| spooled.err());
         Ok(Finished { run, saved, failed })
     }
 
@@ -115,14 +166,7 @@ impl Session {
         self.clock.now().as_secs_f64() + 1.5 * last <= self.ends_within_s
     }
 
-    fn note_driver(&self, plan: &Plan, engine: &LoadEngine, progress: &mut Progress) {
-        if plan.client.driver == crate::plan::Driver::Auto && engine.kernel() == Kernel::Epoll {
-            progress.on_event(&Event::Note("the kernel refuses io_uring here: the epoll driver is used"));
-        }
-    }
-
     fn environment(&self, engine: &LoadEngine, cores: &[Option<u32>], limit: u64) -> EnvironmentBlock {
-        let host = Host::read();
         let driver = match engine.kernel() {
             Kernel::Epoll => "epoll",
             Kernel::IoUring => "io_uring",
@@ -132,31 +176,39 @@ impl Session {
             Source::Monotonic => "clock_gettime",
         };
         EnvironmentBlock {
+            cores_used: cores.iter().copied().flatten().collect(),
+            shards: u32::try_from(cores.len()).ok(),
+            driver: Some(driver.to_owned()),
+            open_files_max: Some(limit),
+            clock: Some(clock.to_owned()),
+            ..self.machine()
+        }
+    }
+
+    /// What is true of the machine, whatever runs on it.
+    fn machine(&self) -> EnvironmentBlock {
+        let host = Host::read();
+        EnvironmentBlock {
             command_line: self.typed.clone(),
             platform: Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
             kernel: host.kernel,
             cpu_model: host.cpu_model,
             cores_machine: host.cores,
             cores_usable: u32::try_from(usable_cores().len()).ok(),
-            cores_used: cores.iter().copied().flatten().collect(),
-            shards: u32::try_from(cores.len()).ok(),
             memory_bytes: host.memory_bytes,
-            driver: Some(driver.to_owned()),
-            open_files_max: Some(limit),
-            clock: Some(clock.to_owned()),
+            ..EnvironmentBlock::default()
         }
     }
 
     fn assemble(
         &self,
         plan: &Plan,
-        ready: &Ready,
-        environment: EnvironmentBlock,
+        about: (TargetBlock, EnvironmentBlock),
         driven: &Driven,
         spools: &Spools,
     ) -> Result<RunFile, Failure> {
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
-        let mut run = RunFile::new(created, plan, environment, ready.facts.clone());
+        let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
         run.metadata = self.output.metadata.iter().cloned().collect();
         for result in &driven.finished {

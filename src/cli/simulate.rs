@@ -1,0 +1,154 @@
+//! `simulate`: a plan against a modelled server in virtual time, and the model of a measured server.
+//!
+//! Owns what the words of the command mean: a plan whose target is nobody, and the server in its place. `fit` finds
+//! such a server in a saved run, `engine` runs the plan.
+
+mod engine;
+pub mod fit;
+
+use std::path::Path;
+
+use super::aliases::Tool;
+use super::args::{RunArgs, SimulateArgs, SimulateWords};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::model_options::ModelArgs;
+use super::plan_from_args::{self, Order, Surroundings};
+use super::run::{config, dry_run};
+use super::value::Format;
+use super::{print, say};
+use crate::model::Settings;
+use crate::plan::Error;
+
+/// A simulation as it was ordered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ordered {
+    /// The plan and what becomes of its result. The plan's only endpoint is [`NOBODY`] and its only model
+    /// [`SIMULATED`]; there are no secrets.
+    pub order: Order,
+    /// The server, its seed being the plan's.
+    pub model: Settings,
+    /// Say in words why the numbers are as they are.
+    pub explain: bool,
+    /// Instead of all that, find the server of this saved run.
+    pub fit: Option<String>,
+}
+
+/// The endpoint of a simulated plan: a plan has one, and this name is never found.
+pub const NOBODY: &str = "http://simulation.invalid:80";
+/// The model of a simulated plan.
+pub const SIMULATED: &str = "simulated";
+
+pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Failure> {
+    let config = config(&words.plan)?;
+    let file = config.as_ref().map(|(name, text)| (*name, text.as_str()));
+    let ordered = order(words, file).map_err(Failure::bad)?;
+    if let Some(path) = &ordered.fit {
+        let estimate = fit::Estimate::of_file(Path::new(path)).map_err(Failure::bad)?;
+        return print(estimate.text(path).trim_end()).map(|()| Exit::Done);
+    }
+    let Ordered { order, model, .. } = &ordered;
+    if !order.output.quiet {
+        order.notes.iter().for_each(|note| say(note));
+    }
+    if order.print_config {
+        return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
+    }
+    if order.dry_run {
+        return print(&format!("{}\n{}", dry_run(&order.plan), commented(model))).map(|()| Exit::Done);
+    }
+    engine::sim_run(ordered, typed)
+}
+
+/// The simulation that `words` order; `config` is the name and the text of the file of `--config`.
+///
+/// # Errors
+/// What [`plan_from_args::order`] and [`ModelArgs::settings`] refuse, `--fit` beside anything else, and `--explain`
+/// where the output is not for reading.
+pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Ordered, Error> {
+    let SimulateWords { own, server, plan } = words;
+    if own.fit.is_some() {
+        fits_alone(words)?;
+    }
+    let args = RunArgs {
+        base_url: vec![NOBODY.to_owned()],
+        model: vec![SIMULATED.to_owned()],
+        seed: own.seed.clone(),
+        ..plan.clone()
+    };
+    // Nobody is asked, so no key is looked for.
+    let around = Surroundings { tool: Tool::Tokload, fresh_seed: 0, config, env: &|_| None };
+    let mut order = plan_from_args::order(&args, &around)?;
+    if config.is_some() {
+        order.notes.push("nobody is asked in a simulation: the target in --config is left out".to_owned());
+    }
+    if own.explain && order.output.format == Format::Json {
+        let remedy = "leave out one of the two";
+        return Err(Error::new("--explain", "is text, which --format json has no place for", remedy));
+    }
+    let model = server.settings(order.plan.seed, &Settings::course())?;
+    Ok(Ordered { order, model, explain: own.explain, fit: own.fit.clone() })
+}
+
+/// Why `option`, one of those of `run`, is not for a simulation, and what to do instead.
+#[must_use]
+pub fn refusal(option: &str) -> Option<(&'static str, &'static str)> {
+    REFUSED.iter().find(|(options, ..)| options.contains(&option)).map(|(_, wrong, remedy)| (*wrong, *remedy))
+}
+
+/// Says in words why the numbers are as they are.
+fn explain(run: &crate::run_file::RunFile, model: &Settings) -> Result<(), Failure> {
+    let _ = (run, model);
+    Ok(())
+}
+
+/// A fit that left other options unread would seem to have obeyed them.
+fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
+    let alone = SimulateWords {
+        own: SimulateArgs { fit: words.own.fit.clone(), ..SimulateArgs::default() },
+        server: ModelArgs::default(),
+        plan: RunArgs { quiet: words.plan.quiet, ..RunArgs::default() },
+    };
+    if *words == alone {
+        return Ok(());
+    }
+    let remedy = "give it alone, and further options to the command that it prints";
+    Err(Error::new("--fit", "estimates a server and simulates nothing", remedy))
+}
+
+/// The server in the form of a plan file, as comments: it is no part of a plan.
+fn commented(model: &Settings) -> String {
+    let text = toml::to_string(model).unwrap_or_default();
+    let lines = text.lines().map(|line| format!("# {line}").trim_end().to_owned());
+    std::iter::once("# the server".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Options of `run` with the reason why they are not taken.
+const REFUSED: [(&[&str], &str, &str); 3] = [
+    (
+        &[
+            "--api-key",
+            "--base-url",
+            "--cacert",
+            "--endpoint",
+            "--header",
+            "--host",
+            "--insecure",
+            "--model",
+            "--port",
+            "--served-model-name",
+        ],
+        "says whom to ask, and a simulation asks nobody",
+        "leave it out, and describe the server by --slots, --base-ms and the like",
+    ),
+    (
+        &["--cpu-affinity", "--driver", "--no-cpu-affinity", "--workers"],
+        "is about the threads that send, and a simulation has none",
+        "leave it out",
+    ),
+    (
+        &["--connect-timeout", "--ready-check-timeout-sec"],
+        "is about a connection, and a simulation has none",
+        "leave it out; --cold-start lets the server refuse at the beginning",
+    ),
+];

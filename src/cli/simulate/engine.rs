@@ -1,0 +1,55 @@
+//! The run of an ordered simulation.
+
+use std::sync::Arc;
+
+use super::{Ordered, SIMULATED};
+use crate::api::request::Template;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::run::{conclude, show};
+use crate::cli::session::{Files, Session};
+use crate::load::{Route, Target};
+use crate::mock::{Paper, Settings};
+use crate::plan::{Plan, Secrets};
+use crate::sys::clock::RunClock;
+use crate::time::Stamp;
+
+/// Runs the levels in virtual time, shows the table and saves the run.
+pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Failure> {
+    let Ordered { order, model, explain, .. } = ordered;
+    let clock = RunClock::start();
+    let files = Files::open(&order.output, &clock)?;
+    let settings = Settings {
+        model: SIMULATED.to_owned(),
+        max_model_len: u32::MAX,
+        serving: Some(model.clone()),
+        ..Settings::default()
+    };
+    let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
+    let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
+    let mut output = order.output;
+    // The server is no part of the plan, but a run without it could not be repeated.
+    if let Ok(text) = serde_json::to_string(&model) {
+        output.metadata.push(("simulated_server".to_owned(), text));
+    }
+    let secrets = Secrets::default();
+    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let finished = session.simulate(&order.plan, target, server, files)?;
+    show(&session, &finished)?;
+    if explain {
+        super::explain(&finished.run, &model)?;
+    }
+    conclude(finished, order.failed_share_max)
+}
+
+/// Bodies as they are sent to a server, for a route that leads nowhere.
+fn target(plan: &Plan) -> Result<Target, crate::load::RouteError> {
+    let options = plan.workload.body_options();
+    let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+    Ok(Target {
+        routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers)?],
+        templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
+        input_words: plan.workload.input_words,
+        output_tokens: plan.workload.output_tokens,
+    })
+}
