@@ -285,22 +285,6 @@ pub struct MockServerArgs {
     #[argh(option, arg_name = "port")]
     pub port: Option<String>,
 
-    /// time to the first token, in milliseconds (default: 200)
-    #[argh(option, arg_name = "ms")]
-    pub ttft: Option<String>,
-    /// time between events, in milliseconds (default: 20)
-    #[argh(option, arg_name = "ms")]
-    pub itl: Option<String>,
-    /// the time to the first token is drawn evenly from --ttft plus or minus this, in milliseconds (default: 0)
-    #[argh(option, arg_name = "ms")]
-    pub ttft_jitter: Option<String>,
-    /// each time between events is drawn evenly from --itl plus or minus this, in milliseconds (default: 0)
-    #[argh(option, arg_name = "ms")]
-    pub itl_jitter: Option<String>,
-    /// tokens per event (default: 1)
-    #[argh(option, arg_name = "n")]
-    pub tokens_per_chunk: Option<String>,
-
     /// name of the model (default: mock)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
@@ -414,11 +398,20 @@ pub struct SimulateWords {
     pub plan: RunArgs,
 }
 
+/// What was typed for `mock-server`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MockServerWords {
+    /// The options of its own.
+    pub own: MockServerArgs,
+    /// The server behind the socket.
+    pub server: ModelArgs,
+}
+
 /// A command with what was typed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// `mock-server`
-    MockServer(Box<MockServerArgs>),
+    MockServer(Box<MockServerWords>),
     /// `quick`
     Quick(Box<QuickArgs>),
     /// `report`
@@ -461,7 +454,10 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
         Normal::Text(text) => Ok(Asked::Text(text)),
         Normal::Command { name, tool, args, notes } => {
             let command = match name {
-                Name::MockServer => Command::MockServer(Box::new(by_argh(name, &args, 0)?)),
+                Name::MockServer => Command::MockServer(Box::new(MockServerWords {
+                    own: by_argh(name, &args, 0)?,
+                    server: by_argh(name, &args, 1)?,
+                })),
                 Name::Quick => Command::Quick(Box::new(by_argh(name, &args, 0)?)),
                 Name::Report => Command::Report(by_argh(name, &args, 0)?),
                 Name::Run => Command::Run(Box::new(by_argh(name, &args, 0)?)),
@@ -539,7 +535,7 @@ impl Name {
     #[must_use]
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
-            Name::MockServer => vec![MockServerArgs::get_args_info()],
+            Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
             Name::Report => vec![ReportArgs::get_args_info()],
             Name::Run => vec![RunArgs::get_args_info()],

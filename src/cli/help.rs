@@ -124,12 +124,12 @@ const PLAN_HEADINGS: [(&str, &str); 7] = [
 /// The same of `mock-server`.
 const MOCK_HEADINGS: [(&str, &str); 7] = [
     ("--host", "Where to listen"),
-    ("--ttft", "When tokens come"),
     ("--model", "What is answered"),
     ("--fault", "What goes wrong"),
     ("--tls", "TLS"),
     ("--workers", "The threads"),
     ("--truth-out", "The truth"),
+    ("--model-preset", "When tokens come"),
 ];
 
 const INDENT: usize = 30;

@@ -6,11 +6,12 @@ mod files;
 use std::io;
 use std::time::Duration;
 
-use crate::cli::args::MockServerArgs;
+use crate::cli::args::{MockServerArgs, MockServerWords};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
 use crate::mock::{Identity, Mock, ReasoningField, Role, Settings, Spread, Truth, Usage};
+use crate::model::{self, Fixed, Serving};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
@@ -21,8 +22,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Most requests of a thread that a dump lists.
 const DUMPED_MAX: usize = 1_000_000;
 
-pub(super) fn main(args: &MockServerArgs) -> Result<Exit, Failure> {
-    let mut settings = settings(args).map_err(Failure::bad)?;
+pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
+    let args = &words.own;
+    let mut settings = settings(words).map_err(Failure::bad)?;
     settings.tls = identity(args, &settings.host)?;
     let outputs = [args.truth_out.as_deref(), args.dump.as_deref()].map(Output::open);
     let [truth_out, dump] = outputs;
@@ -81,7 +83,7 @@ fn remarks(truth: &Truth, dumps: bool) -> Vec<String> {
     remarks
 }
 
-fn settings(args: &MockServerArgs) -> Result<Settings, Error> {
+fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<Settings, Error> {
     let mut settings = Settings {
         port: 8000,
         model: "mock".to_owned(),
@@ -96,11 +98,6 @@ fn settings(args: &MockServerArgs) -> Result<Settings, Error> {
         settings.model.clone_from(model);
     }
     set(&mut settings.port, "--port", args.port.as_deref(), value::integer)?;
-    set(&mut settings.ttft, "--ttft", args.ttft.as_deref(), milliseconds)?;
-    set(&mut settings.itl, "--itl", args.itl.as_deref(), milliseconds)?;
-    set(&mut settings.ttft_jitter, "--ttft-jitter", args.ttft_jitter.as_deref(), milliseconds)?;
-    set(&mut settings.itl_jitter, "--itl-jitter", args.itl_jitter.as_deref(), milliseconds)?;
-    set(&mut settings.tokens_per_chunk, "--tokens-per-chunk", args.tokens_per_chunk.as_deref(), positive)?;
     set(&mut settings.max_model_len, "--max-model-len", args.max_model_len.as_deref(), positive)?;
     set(&mut settings.max_tokens, "--max-tokens", args.max_tokens.as_deref(), positive)?;
     set_some(&mut settings.eos_after, "--eos-after", args.eos_after.as_deref(), positive)?;
@@ -126,6 +123,15 @@ fn settings(args: &MockServerArgs) -> Result<Settings, Error> {
         (false, true) => Usage::Never,
         (false, false) => Usage::Asked,
     };
+    let serving =
+        server.settings(settings.seed, &model::Settings::serving(Serving::Fixed(Fixed::default())))?;
+    if serving.is_shared() && settings.workers > 1 {
+        // Threads that share one server would have to wait for each other at each of its steps.
+        let wrong = "several threads cannot share one server whose requests slow each other down";
+        let remedy = "give 1, or fixed times, --ttft and --itl, for more";
+        return Err(Error::new("--workers", wrong, remedy));
+    }
+    settings.serving = Some(serving);
     settings.accounts_max = if args.dump.is_some() { DUMPED_MAX } else { 0 };
     Ok(settings)
 }
@@ -181,12 +187,6 @@ fn set_some<T>(
     read: impl FnOnce(&str, &str) -> Result<T, Error>,
 ) -> Result<(), Error> {
     set(to, option, text, |option, text| read(option, text).map(Some))
-}
-
-fn milliseconds(option: &str, text: &str) -> Result<Duration, Error> {
-    let ms = value::number(option, text)?;
-    let span = Duration::try_from_secs_f64(ms / 1e3);
-    span.map_err(|_| Error::new(option, format!("{text} is no span of time"), "give milliseconds, 0 or more"))
 }
 
 /// Seconds, or with a unit.
@@ -245,9 +245,9 @@ mod tests {
     use super::*;
 
     fn of(change: impl FnOnce(&mut MockServerArgs)) -> Result<Settings, Error> {
-        let mut args = MockServerArgs::default();
-        change(&mut args);
-        settings(&args)
+        let mut words = MockServerWords::default();
+        change(&mut words.own);
+        settings(&words)
     }
 
     #[test]
@@ -258,13 +258,12 @@ mod tests {
         let set = of(|args| {
             args.cpu_affinity = Some("0,2-3".to_owned());
             args.usage = true;
-            args.ttft = Some("0.5".to_owned());
             args.keep_alive = Some("500ms".to_owned());
             args.dump = Some("x".to_owned());
         })
         .unwrap();
         assert_eq!((set.workers, set.cores), (3, Some(vec![0, 2, 3])));
-        assert_eq!((set.usage, set.ttft), (Usage::Always, Duration::from_micros(500)));
+        assert_eq!(set.usage, Usage::Always);
         assert_eq!((set.keep_alive, set.accounts_max), (Some(Duration::from_millis(500)), DUMPED_MAX));
         let fewer = of(|args| {
             args.cpu_affinity = Some("0,1".to_owned());
@@ -276,14 +275,33 @@ mod tests {
     #[test]
     fn bad_settings_are_named() {
         let wrong = |change: fn(&mut MockServerArgs)| of(change).unwrap_err().to_string();
-        assert!(wrong(|args| args.ttft = Some("-1".to_owned())).contains("--ttft: -1 is no span of time"));
         assert!(wrong(|args| args.workers = Some("0".to_owned())).contains("--workers: 0 is none at all"));
         assert!(wrong(|args| args.workers = Some("5000".to_owned())).contains("more than any machine"));
-        assert!(wrong(|args| args.tokens_per_chunk = Some("0".to_owned())).contains("--tokens-per-chunk"));
         assert!(wrong(|args| args.port = Some("70000".to_owned())).contains("--port"));
         assert!(wrong(|args| args.role = Some("late".to_owned())).contains("first, early or none"));
         assert!(wrong(|args| (args.usage, args.no_usage) = (true, true)).contains("contradicts --no-usage"));
         assert!(wrong(|args| args.fault = vec!["stal".to_owned()]).contains("did you mean stall?"));
+    }
+
+    #[test]
+    fn the_server_is_of_fixed_times_unless_it_is_described() {
+        let serving = |change: fn(&mut MockServerWords)| {
+            let mut words = MockServerWords::default();
+            change(&mut words);
+            settings(&words).map(|settings| settings.model_settings())
+        };
+        let Serving::Fixed(fixed) = serving(|_| {}).unwrap().serving else { panic!("not fixed") };
+        assert_eq!((fixed.ttft_ms, fixed.itl_ms), (200.0, 20.0));
+        let course = serving(|words| words.server.model_preset = Some("course".to_owned())).unwrap();
+        assert_eq!(course, model::Settings::course());
+        let error = |change| serving(change).unwrap_err().to_string();
+        assert!(error(|words| words.server.ttft = Some("-1".to_owned())).contains("--ttft"));
+        assert!(error(|words| words.server.slots = Some("0".to_owned())).contains("--slots"));
+        let shared = error(|words| {
+            words.server.slots = Some("4".to_owned());
+            words.own.workers = Some("2".to_owned());
+        });
+        assert!(shared.contains("cannot share one server"), "{shared}");
     }
 
     #[test]

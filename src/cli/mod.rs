@@ -40,7 +40,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             notes.iter().for_each(|note| say(note));
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
-                Command::MockServer(args) => mock_server::main(&args),
+                Command::MockServer(words) => mock_server::main(&words),
                 Command::Quick(args) => quick::main(&args, typed),
                 Command::Report(args) => report::main(&args),
                 Command::Run(args) => run::main(&args, tool, typed),

@@ -101,7 +101,8 @@ impl Session {
         let note = falls_back.then_some("the kernel refuses io_uring here: the epoll driver is used");
         let driven = self.conduct(&mut engine, plan, note);
         let lost = engine.finish().err().map(Failure::from);
-        let mut finished = self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
+        let mut finished =
+            self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
         finished.failed = finished.failed.or(lost);
         Ok(finished)
     }

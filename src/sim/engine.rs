@@ -181,8 +181,7 @@ impl SimEngine {
     /// Everything that the server has to say by now.
     fn deliver(&mut self, work: &mut Work, permits: &mut u32) {
         while self.setup.server.next_wakeup() <= self.now {
-            let mut written = self.setup.server.advance(self.now);
-            while let Some((client, due, bytes)) = written.next() {
+            for (client, due, bytes) in self.setup.server.advance(self.now) {
                 let slot = client as usize;
                 let progress = hear(&mut self.clients[slot], due, bytes, &mut self.json, work, &self.gauges);
                 if progress == Progress::Over {

@@ -151,7 +151,7 @@ fn help_and_version_are_no_errors() {
     ] {
         assert!(text(words).contains("--request-rate <rate,...>"), "{words:?}");
     }
-    assert!(text(&["mock-server", "--help"]).contains("--tokens-per-chunk"));
+    assert!(text(&["mock-server", "--help"]).contains("--tokens-per-step"));
 }
 
 /// Every option of every command with the word by which its help states the unit; empty for texts and switches.
@@ -223,7 +223,6 @@ const UNITS: &[(&str, &str)] = &[
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),
-    ("--tokens-per-chunk", "tokens"),
     ("--top-k", "tokens"),
     ("--top-p", "share"),
     ("--ttft", "milliseconds"),
@@ -439,7 +438,8 @@ fn the_other_commands_are_read() {
     let Command::MockServer(mock) = command(&["mock-server", "--port=9", "--itl", "5", "--no-usage"]) else {
         panic!()
     };
-    assert_eq!((mock.port.as_deref(), mock.itl.as_deref(), mock.no_usage), (Some("9"), Some("5"), true));
+    assert_eq!((mock.own.port.as_deref(), mock.server.itl.as_deref()), (Some("9"), Some("5")));
+    assert!(mock.own.no_usage);
 
     let error = refused(&["report"]);
     assert!(error.wrong.contains("run") && error.remedy.contains("tokload report --help"), "{error}");
