@@ -109,21 +109,21 @@ pub enum Break {
     Stall,
 }
 
-/// How a whole answer comes. Only the first two concern one that is not streamed.
+/// How a whole answer comes. `ByteSegments`, `SlowHead` and `SplitUtf8` concern one that is not streamed, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Each byte in a send of its own.
-    ByteSegments,
-    /// Half of the head at once, everything else after this time.
-    SlowHead(Duration),
     /// This many events in one send; the first of them wait for the last.
     Bundle(u32),
+    /// Each byte in a send of its own.
+    ByteSegments,
     /// A comment line before every event, as servers send to keep proxies patient.
     Comments,
     /// Lines end with CRLF instead of LF.
     Crlf,
     /// The first content event carries this many further bytes.
     Giant(u32),
+    /// Half of the head at once, everything else after this time.
+    SlowHead(Duration),
     /// Words with letters of two to four bytes, and a send ends in the middle of each such letter.
     SplitUtf8,
 }

@@ -13,7 +13,8 @@ use super::truth::Truth;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 
-/// Shared by all threads; touched once per request, never per event, but for a look at the stop flag.
+/// Shared by all threads; touched once per request, never per event, but for a look at the stop flag and the thread's
+/// own book.
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) settings: Settings,

@@ -1,9 +1,11 @@
 //! The mock server: an LLM server of known timing and known faults, over real sockets.
 //!
-//! It answers chat and text completions in vLLM's shapes, streamed or not, with a set TTFT and ITL, and keeps the truth
-//! of when it sent what. It serves to check a client, this program's own first of all, and runs as a process of its
-//! own or inside another. Each thread owns its connections and shares nothing per event. What is answered is decided
-//! by pure parts; `shard`, `connection` and `transport` alone touch sockets.
+//! It answers chat and text completions in vLLM's shapes and Ollama's lines, streamed or not, with a set TTFT and ITL,
+//! and keeps the truth of when it sent what: `GET /truth`, and `/metrics` in vLLM's names. It serves to check a
+//! client, this program's own first of all, and runs as a process of its own or inside another. Each thread owns its
+//! connections and waits for no other. What is answered is decided by pure parts; `shard`, `connection` and
+//! `transport` alone touch sockets. The model behind it is reached through submit, cancel, next wake-up and advance,
+//! and asked for its gauges and for the prompt tokens that it had cached (`fixed`).
 
 mod account;
 mod answering;

@@ -71,7 +71,9 @@ fn without_warm_up(load: Load, units: u64) -> Level {
 fn each_kind_ends_as_its_outcome() {
     for fault in every_kind() {
         let mock = mock(Faults::always(fault));
-        let run = run(&patient_plan(&mock, 0.4), 2, &without_warm_up(Load::closed(3), 6));
+        // Only what has to pass a limit is worth a short one.
+        let limit_s = if expected(fault).1 == Kind::Timeout { 0.4 } else { 20.0 };
+        let run = run(&patient_plan(&mock, limit_s), 2, &without_warm_up(Load::closed(3), 6));
         let outcomes: Vec<_> = run.measured().iter().map(|record| outcome(record)).collect();
         assert_eq!(outcomes, [expected(fault); 6], "{fault}");
         let truth = mock.stop().unwrap();
@@ -121,11 +123,18 @@ fn counts(run: &Run, truth: &Truth) -> (Counts, Counts) {
 
 #[test]
 fn five_thousand_requests_with_all_kinds_are_all_accounted_for() {
-    let requests = every_kind().into_iter().map(|fault| (When::Chance(0.02), fault)).collect();
+    let smaller = |fault: Fault| match fault {
+        // A MiB takes many turns of both sides, and a busy machine's turns are long.
+        Fault::Delivery(Delivery::Giant(_)) => Fault::Delivery(Delivery::Giant(100_000)),
+        fault => fault,
+    };
+    // What has to pass a limit takes the test as long.
+    let chance = |fault| When::Chance(if expected(fault).1 == Kind::Timeout { 0.005 } else { 0.02 });
+    let requests = every_kind().into_iter().map(|fault| (chance(fault), smaller(fault))).collect();
     let faults = Faults { requests, ..Faults::default() };
     let settings = Settings { faults, workers: 2, seed: 11, ..quick() };
     let mock = Mock::start(settings).unwrap();
-    let run = run(&patient_plan(&mock, 2.0), 2, &without_warm_up(Load::closed(250), 5000));
+    let run = run(&patient_plan(&mock, 3.0), 2, &without_warm_up(Load::closed(200), 5000));
     let truth = mock.stop().unwrap();
 
     let mut indices: Vec<u64> = run.measured().iter().map(|record| record.index).collect();
@@ -146,7 +155,7 @@ fn five_thousand_requests_with_all_kinds_are_all_accounted_for() {
     let endings: u64 = Ending::ALL.into_iter().map(|ending| truth.ended(ending)).sum();
     assert_eq!((endings, truth.in_flight), (truth.generations, 0));
     assert_eq!((truth.ended(Ending::ClientLeft), truth.ended(Ending::Stopped)), (0, 0));
-    assert!(truth.in_flight_max <= 250);
+    assert!(truth.in_flight_max <= 200);
 }
 
 #[test]
@@ -286,7 +295,7 @@ fn accounts_tell_what_was_due_and_what_was_done() {
         let (first, last) = (account.first.unwrap(), account.last.unwrap());
         assert_eq!(first.due, account.arrived + Duration::from_millis(5));
         assert_eq!(last.due, account.arrived + Duration::from_millis(9));
-        assert!(first.due <= first.sent && first.sent < last.sent && last.sent <= account.ended);
+        assert!(first.due <= first.sent && first.sent <= last.sent && last.sent <= account.ended);
         assert_eq!((account.tokens, account.events, account.status), (5, 5, 200));
         assert_eq!((account.ending, account.prompt_tokens), (Ending::Complete, 8));
     }

@@ -54,7 +54,7 @@ fn the_client_tells_reasoning_from_the_answer() {
     assert_eq!(run.count(Class::Ok), 6);
     for record in run.measured() {
         assert_eq!((record.reasoning_tokens, record.output_tokens, record.events), (Some(2), Some(5), 5));
-        assert!(record.answer > record.first);
+        assert!(record.answer.is_some() && record.answer >= record.first);
     }
 }
 
@@ -133,7 +133,7 @@ fn ollama_is_answered_in_lines() {
     let last = &chat[3];
     assert_eq!((last["done"].clone(), last["done_reason"].clone()), (json!(true), json!("length")));
     assert_eq!((last["prompt_eval_count"].clone(), last["eval_count"].clone()), (json!(2), json!(3)));
-    assert!(last["eval_duration"].as_u64().unwrap() >= 1_000_000, "two gaps of a millisecond");
+    assert!(last["prompt_eval_duration"].as_u64().unwrap() >= 3_000_000, "the TTFT");
 
     let text = json!({"model": "mock-model", "prompt": "one", "think": false, "options": {"num_predict": 2}});
     assert_eq!(joined(&lines(client.post("/api/generate", &text)), "/response"), " apple bread");
