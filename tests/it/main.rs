@@ -7,6 +7,8 @@ mod captures;
 mod cases;
 mod cli;
 mod corpus;
+mod explain;
+mod fit_run;
 mod goldens;
 mod goldens_histogram;
 mod goldens_model;
