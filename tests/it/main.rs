@@ -22,4 +22,5 @@ mod plan;
 mod report;
 mod run_file;
 mod schedule;
+mod simulate_args;
 mod wire_split;

@@ -66,9 +66,11 @@ fn step(a: &Facts<'_>, b: &Facts<'_>) -> String {
     if grown.abs() <= SAME {
         return format!("{head}: an answer takes as long as before, there was room.");
     }
-    let verb = if grown > 0.0 { "an answer takes longer" } else { "an answer is quicker" };
     let (from, to) = (ms(a.e2e_ms), ms(b.e2e_ms));
-    format!("{head}: {verb}, E2E {from} to {to} ms.{}", cause(a, b).unwrap_or_default())
+    if grown < 0.0 {
+        return format!("{head}: an answer is quicker, E2E {from} to {to} ms.");
+    }
+    format!("{head}: an answer takes longer, E2E {from} to {to} ms.{}", cause(a, b).unwrap_or_default())
 }
 
 /// Where the time of an answer grew.
@@ -96,8 +98,8 @@ fn knee<'f, 'a>(closed: &[&'f Facts<'a>]) -> Option<&'f Facts<'a>> {
     let last = closed.last()?;
     let is_flat_from = |place: usize| {
         let first = closed[place];
-        let same = |level: &&Facts<'_>| (level.req_s / first.req_s - 1.0).abs() <= FLAT;
-        users(last) >= MORE_USERS * users(first) && closed[place..].iter().all(same)
+        let no_more = |level: &&Facts<'_>| level.req_s <= first.req_s * (1.0 + FLAT);
+        users(last) >= MORE_USERS * users(first) && closed[place..].iter().all(no_more)
     };
     (0..closed.len()).find(|place| is_flat_from(*place)).map(|place| closed[place])
 }
