@@ -296,9 +296,8 @@ impl Line {
         let near = |names: &mut dyn Iterator<Item = &'static str>| {
             nearest(option.trim_start_matches('-'), names.map(bare))
         };
-        let taken = |flag: &&str| self.name.refusal(flag).is_none();
-        let shown = self.flags.iter().filter(|placed| !placed.flag.hidden).map(|placed| placed.flag.long);
-        let own = near(&mut shown.filter(taken));
+        let shown = self.flags.iter().filter(|placed| !placed.flag.hidden);
+        let own = near(&mut shown.map(|placed| placed.flag.long));
         let others = || self.name.takes_a_plan().then(|| near(&mut aliases::names())).flatten();
         let command = self.name.as_str();
         let remedy = match own.or_else(others) {

@@ -1,8 +1,10 @@
 //! Views of a run: what is shown, and how.
 //!
 //! [`view::View`] is one inert value with everything worded; each format is a function that writes it. Nothing here
-//! computes a number: all come from the run file's blocks, at run time as later.
+//! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
+//! they hang together.
 
+pub mod explain;
 pub mod format;
 pub mod json;
 pub mod progress;

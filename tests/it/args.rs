@@ -1,7 +1,7 @@
 //! The reading of a command line: spellings, help, and the options of other tools.
 
 use tokload::cli::aliases::{Tool, Verdict, verdict};
-use tokload::cli::args::{Asked, Command, Name, RunArgs, parse};
+use tokload::cli::args::{Asked, Command, Name, Placed, RunArgs, parse};
 use tokload::plan::Error;
 
 fn asked(words: &[&str]) -> Result<Asked, Error> {
@@ -124,7 +124,7 @@ fn unknown_options_are_answered_with_the_nearest() {
 fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
-    assert!(error.remedy.contains("quick, run, report, mock-server"), "{error}");
+    assert!(error.remedy.contains("quick, run, report, simulate, mock-server"), "{error}");
     let error = refused(&["find-capacity"]);
     assert!(error.wrong.contains("not supported yet") && error.remedy.contains("comma list"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
@@ -159,11 +159,16 @@ const UNITS: &[(&str, &str)] = &[
     ("--api-key", ""),
     ("--arrival-pattern", ""),
     ("--backend", ""),
+    ("--base-ms", "milliseconds"),
     ("--base-url", ""),
     ("--benchmark-grace-period", "seconds"),
     ("--burstiness", "without unit"),
     ("--cacert", ""),
+    ("--cache-block-tokens", "tokens"),
+    ("--cache-blocks-max", "blocks"),
+    ("--cache-full-hit", ""),
     ("--cert", "PEM"),
+    ("--cold-start", "seconds"),
     ("--config", ""),
     ("--connect-timeout", "seconds"),
     ("--continuous-usage-stats", ""),
@@ -175,12 +180,15 @@ const UNITS: &[(&str, &str)] = &[
     ("--duration", "seconds"),
     ("--endpoint", ""),
     ("--eos-after", "tokens"),
+    ("--explain", ""),
     ("--extra-body", ""),
     ("--failed-request-threshold", "share"),
     ("--fault", "KIND"),
     ("--first-token-timeout", "seconds"),
+    ("--fit", ""),
     ("--force", ""),
     ("--format", ""),
+    ("--freeze", "seconds"),
     ("--frequency-penalty", "without unit"),
     ("--goodput", "milliseconds"),
     ("--header", ""),
@@ -198,6 +206,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--metadata", ""),
     ("--min-p", "share"),
     ("--model", ""),
+    ("--model-preset", ""),
     ("--n", "choices"),
     ("--no-cpu-affinity", ""),
     ("--no-ignore-eos", ""),
@@ -207,12 +216,17 @@ const UNITS: &[(&str, &str)] = &[
     ("--no-save", ""),
     ("--no-streaming", ""),
     ("--no-usage", ""),
+    ("--noise", "share"),
     ("--num-prompts", "requests"),
     ("--num-warmups", "requests"),
     ("--output-file", ""),
+    ("--per-prefill-token-ms", "milliseconds"),
+    ("--per-sequence-ms", "milliseconds"),
     ("--port", ""),
+    ("--prefix-cache", ""),
     ("--presence-penalty", "without unit"),
     ("--print-config", ""),
+    ("--queue-max", "requests"),
     ("--quiet", ""),
     ("--random-input-len", "words"),
     ("--random-output-len", "tokens"),
@@ -220,26 +234,33 @@ const UNITS: &[(&str, &str)] = &[
     ("--reasoning", "tokens"),
     ("--reasoning-field", ""),
     ("--repetition-penalty", "without unit"),
+    ("--replicas", "servers"),
     ("--request-rate", "requests per second"),
     ("--request-timeout-seconds", "seconds"),
     ("--role", ""),
+    ("--router", ""),
     ("--save-chunks", ""),
     ("--save-detailed", ""),
     ("--seed", "integer"),
     ("--served-model-name", ""),
+    ("--slots", "sequences"),
+    ("--speeds", "without unit"),
     ("--start-spread", "microseconds"),
+    ("--step-tokens-max", "tokens"),
     ("--strict", ""),
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),
     ("--tls", ""),
     ("--tls-cert-out", "PEM"),
+    ("--tokens-per-step", "tokens"),
     ("--tool-call", ""),
     ("--top-k", "tokens"),
     ("--top-p", "share"),
     ("--truth-out", "file"),
     ("--ttft", "milliseconds"),
     ("--ttft-jitter", "milliseconds"),
+    ("--ttft-per-in-flight", "milliseconds"),
     ("--usage", ""),
     ("--workers", "threads"),
 ];
@@ -247,7 +268,8 @@ const UNITS: &[(&str, &str)] = &[
 #[test]
 fn the_help_of_every_option_states_unit_and_default() {
     for name in Name::ALL {
-        for flag in name.info().flags.iter().filter(|flag| !flag.hidden && flag.long != "--help") {
+        let shown = |Placed { flag, .. }: &Placed| !flag.hidden && flag.long != "--help";
+        for Placed { flag, .. } in name.flags().into_iter().filter(shown) {
             let help = flag.description;
             assert!(help.contains("(default: ") || help.contains("(required"), "{}: {help}", flag.long);
             let unit = UNITS.iter().find(|(option, _)| *option == flag.long);

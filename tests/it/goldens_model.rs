@@ -15,7 +15,7 @@ use tokload::time::Stamp;
 use crate::goldens::{assert_close, values};
 use crate::java_random::JavaRandom;
 
-const PROMPT_TOKENS: u32 = 200;
+pub(crate) const PROMPT_TOKENS: u32 = 200;
 
 fn server(batching: Batching) -> Server {
     Server::new(&Settings::serving(Serving::Batching(batching)), Stamp::ZERO).unwrap()
@@ -42,9 +42,9 @@ pub(crate) struct ClosedLoop<'a> {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    sent: Stamp,
-    first: Stamp,
-    last: Stamp,
+    pub(crate) sent: Stamp,
+    pub(crate) first: Stamp,
+    pub(crate) last: Stamp,
     pub(crate) tokens: u32,
 }
 
