@@ -134,12 +134,14 @@ impl Shard {
     /// Stops when the planned length is over or the user says so, and gives up what is open after the grace period.
     pub(super) fn check_end(&mut self, work: &mut Work, now: Stamp) {
         let halted = work.leg.signal.halted();
-        if work.give_up.is_none() && (now >= work.end || halted != Halt::No) {
+        if halted != Halt::No {
+            // Also in the drain: whoever waits for the cap then is not sent any more.
             work.agenda.stop();
+            self.cancel_waiting(work, now);
+        }
+        // The agenda itself ends before `work.end`; what it still holds then was planned in time and is only late.
+        if work.give_up.is_none() && (now >= work.end || halted != Halt::No) {
             work.give_up = Some(later(now.min(work.end), work.leg.grace));
-            if halted != Halt::No {
-                self.cancel_waiting(work, now);
-            }
         }
         if halted == Halt::Abort || work.give_up.is_some_and(|at| now >= at) {
             self.abandon(work, now);
@@ -153,7 +155,13 @@ impl Shard {
         }
     }
 
+    /// Gives up what is open, what waits, and what was planned and could not even be taken in hand in time.
     pub(super) fn abandon(&mut self, work: &mut Work, now: Stamp) {
+        while let Some(due) = work.agenda.pop(now) {
+            work.last_plan = work.last_plan.max(Some(due.plan));
+            work.on_unsent(&due, now, Class::Unfinished);
+        }
+        work.agenda.stop();
         for due in std::mem::take(&mut work.waiting) {
             work.on_unsent(&due, now, Class::Unfinished);
         }
