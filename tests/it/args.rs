@@ -219,7 +219,6 @@ const UNITS: &[(&str, &str)] = &[
     ("--seed", "integer"),
     ("--served-model-name", ""),
     ("--start-spread", "microseconds"),
-    ("--strict", ""),
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),
