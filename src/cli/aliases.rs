@@ -208,6 +208,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--pace", "--start", "--share", "--until-ci", "--busy-poll", "--timestamps"],
         Refuse(LATER, "leave it out"),
     ),
+    // Taken without a verdict on validity, it would vouch for results that nobody has looked at.
+    (&["--strict"], Refuse(LATER, "leave it out: results carry no verdict on their validity so far")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (

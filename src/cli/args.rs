@@ -211,9 +211,6 @@ pub struct RunArgs {
     /// no live progress (default: progress on a terminal)
     #[argh(switch)]
     pub no_progress: bool,
-    /// exit code 4 if the measurement is not valid (default: off)
-    #[argh(switch)]
-    pub strict: bool,
 
     /// plan file to start from; options win over it (default: none)
     #[argh(option, arg_name = "file", short = 'f')]

@@ -14,8 +14,6 @@ pub enum Exit {
     BadArguments = 2,
     /// The target could not be reached or was not ready.
     Unreachable = 3,
-    /// The measurement is not valid (with `--strict`).
-    Invalid = 4,
     /// Our own fault: an error that no input should cause.
     OwnFault = 5,
     /// Interrupted by the user, after partial results were written.
@@ -53,10 +51,9 @@ mod tests {
             Exit::GateFailed,
             Exit::BadArguments,
             Exit::Unreachable,
-            Exit::Invalid,
             Exit::OwnFault,
             Exit::Interrupted,
         ];
-        assert_eq!(all.map(Exit::code), [0, 1, 2, 3, 4, 5, 130]);
+        assert_eq!(all.map(Exit::code), [0, 1, 2, 3, 5, 130]);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn of_program() -> String {
     out.push_str(
         "Exit codes: 0 done, 1 a gate failed, 2 bad arguments, plan or file, 3 target unreachable,\n",
     );
-    out.push_str("4 measurement not valid (--strict), 5 our own fault, 130 interrupted.\n");
+    out.push_str("5 our own fault, 130 interrupted.\n");
     out
 }
 

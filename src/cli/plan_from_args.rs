@@ -72,8 +72,6 @@ pub struct Output {
     pub quiet: bool,
     /// No live progress.
     pub no_progress: bool,
-    /// An invalid measurement is a failure.
-    pub strict: bool,
 }
 
 /// The run that `args` order.
@@ -268,7 +266,6 @@ fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
             .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
         quiet: args.quiet,
         no_progress: args.no_progress,
-        strict: args.strict,
     })
 }
 

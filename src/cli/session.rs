@@ -263,8 +263,8 @@ struct Spools {
 
 impl Spools {
     fn open(plan: &Plan, destination: &Destination) -> Result<Spools, Failure> {
-        let records = plan.keep.records.then(|| destination.records()).transpose().map_err(Failure::own)?;
-        let chunks = plan.keep.chunks.then(|| destination.chunks()).transpose().map_err(Failure::own)?;
+        let records = plan.keep.records.then(|| destination.records()).transpose().map_err(Failure::bad)?;
+        let chunks = plan.keep.chunks.then(|| destination.chunks()).transpose().map_err(Failure::bad)?;
         Ok(Spools { records, chunks: chunks.filter(|_| plan.keep.records) })
     }
 

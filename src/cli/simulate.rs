@@ -96,12 +96,6 @@ pub fn refusal(option: &str) -> Option<(&'static str, &'static str)> {
     REFUSED.iter().find(|(options, ..)| options.contains(&option)).map(|(_, wrong, remedy)| (*wrong, *remedy))
 }
 
-/// Says in words why the numbers are as they are.
-fn explain(run: &crate::run_file::RunFile, model: &Settings) -> Result<(), Failure> {
-    let _ = (run, model);
-    Ok(())
-}
-
 /// A fit that left other options unread would seem to have obeyed them.
 fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
     let alone = SimulateWords {

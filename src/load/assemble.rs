@@ -47,6 +47,9 @@ pub(crate) fn level_result(
             }
         }
     }
+    if is_windowed(level) && outcome.interrupted {
+        tally.include_early();
+    }
     LevelResult {
         ordinal,
         level: level.clone(),

@@ -158,6 +158,11 @@ impl LoadEngine {
     }
 
     fn run_leg(&mut self, leg: Leg, parts: Vec<Part>, events: Events<'_>) -> Result<LegOutcome, Error> {
+        if self.setup.interrupts.count() > 0 {
+            // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
+            let start = self.setup.clock.now();
+            return Ok(LegOutcome { start, cut: leg.cut, reports: Vec::new(), interrupted: true });
+        }
         let leg = Arc::new(leg);
         let working = parts.len();
         let before: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::exchange::{Arrival, Ask, Exchange, NoSink, Progress};
 use crate::load::target::{Route, RouteError};
-use crate::metrics::Record;
+use crate::metrics::{Record, TimeoutPhase};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 use crate::wire::http::{Limits, Part, Response};
@@ -46,19 +46,25 @@ pub enum FetchError {
 /// Bodies beyond it are cut off: lists of models and error pages are smaller.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
+/// How many times its limit [`ask`] follows an answer that goes on.
+const ANSWER_LIMITS: u32 = 5;
+/// How long the end of the framing is awaited once nothing can change the outcome.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// A connection that blocks.
 enum Line {
     Plain(TcpStream),
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
 }
 
-/// Fetches `path` of an endpoint with GET, within `limit` per step.
+/// Fetches `path` of an endpoint with GET; `limit` is on connecting, on each silence, and on the whole answer.
 ///
 /// # Errors
 /// [`FetchError`].
 pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
     let head = route.get(path).map_err(FetchError::Request)?;
     let mut line = open(route, limit)?;
+    let clock = RunClock::start();
     line.write_all(&head).map_err(FetchError::Broken)?;
     let mut response = Response::new(Limits::default());
     let mut body = Vec::new();
@@ -79,6 +85,10 @@ pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchE
         if response.is_complete() || body.len() >= BODY_BYTES_MAX {
             break;
         }
+        // A server that sends a little now and then is never silent and may never end.
+        if clock.now() - Stamp::ZERO > limit {
+            return Err(FetchError::Broken(io::ErrorKind::TimedOut.into()));
+        }
     }
     let head = response.head().ok_or(FetchError::NotHttp)?;
     Ok(Fetched { status: head.status, server: head.server.as_str().to_owned(), body })
@@ -93,7 +103,9 @@ fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<
     Ok(step.part)
 }
 
-/// Sends one request with `body` and reads the answer as the measured ones are read; the limit is on each silence.
+/// Sends one request with `body` and reads the answer as the measured ones are read. The limit is on each silence, on
+/// the time to the first content event and on each gap between two; the whole answer gets [`ANSWER_LIMITS`] times
+/// that.
 ///
 /// # Errors
 /// There was no connection; everything after that is the exchange's outcome.
@@ -121,15 +133,36 @@ pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exch
                 exchange.on_bytes(&at, &buffer[..count], &mut json, &mut NoSink)
             }
             Err(error) if is_silence(&error) => {
-                let phase = exchange.waiting_for().phase.unwrap_or(crate::metrics::TimeoutPhase::Total);
+                let phase = exchange.waiting_for().phase.unwrap_or(TimeoutPhase::Total);
                 exchange.on_timeout(now, phase)
             }
             Err(_) => exchange.on_reset(now),
+        };
+        let progress = match progress {
+            Progress::Pending => give_up(&mut exchange, now, limit),
+            Progress::Over => Progress::Over,
         };
         if progress == Progress::Over {
             return Ok(exchange);
         }
     }
+}
+
+/// Ends an answer that has had its time, though the connection is not silent: keep-alives, interim responses and
+/// bodies without end are no progress.
+fn give_up(exchange: &mut Exchange, now: Stamp, limit: Duration) -> Progress {
+    let start = exchange.record().start;
+    let waiting = exchange.waiting_for();
+    let (until, phase) = match waiting.phase {
+        None => (waiting.since + LINGER, TimeoutPhase::Gap),
+        Some(phase) => (waiting.since + limit, phase),
+    };
+    let total = start + limit * ANSWER_LIMITS;
+    if now >= until.min(total) {
+        let phase = if total < until { TimeoutPhase::Total } else { phase };
+        return exchange.on_timeout(now, phase);
+    }
+    Progress::Pending
 }
 
 fn is_silence(error: &io::Error) -> bool {
@@ -198,3 +231,54 @@ impl fmt::Display for FetchError {
 }
 
 impl std::error::Error for FetchError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::target::RouteParts;
+    use crate::load::tls;
+    use crate::plan::Endpoint;
+
+    const LIMIT: Duration = Duration::from_millis(200);
+
+    /// A route to a server that answers one request with `head`, then with `drop` again and again, without end.
+    fn dripping(head: &'static [u8], drop: &'static [u8]) -> Route {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut sent = stream.write_all(head);
+            while sent.is_ok() {
+                sent = stream.write_all(drop);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let address = Endpoint::parse(&url).unwrap();
+        let tls = tls::config(true, None).unwrap();
+        Route::new(RouteParts { address: &address, path: "/".to_owned(), headers: Vec::new(), tls }).unwrap()
+    }
+
+    #[test]
+    fn a_question_whose_answer_never_ends_is_given_up() {
+        let route = dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x");
+        let error = get(&route, "/v1/models", LIMIT).unwrap_err();
+        assert_eq!(error.to_string(), "no answer in time");
+        let route = dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n");
+        assert_eq!(get(&route, "/v1/models", LIMIT).unwrap_err().to_string(), "no answer in time");
+    }
+
+    #[test]
+    fn an_answer_without_progress_or_without_end_is_given_up() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        let outcome = |drop| {
+            let exchange = ask(&dripping(head, drop), b"{}", Ask::default(), LIMIT).unwrap();
+            exchange.record().outcome.label()
+        };
+        assert_eq!(outcome(b": ping\n\n"), "timeout_first");
+        assert_eq!(
+            outcome(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n"),
+            "timeout_total"
+        );
+        assert_eq!(outcome(b"data: {\"error\":\"no\"}\n\n"), "stream_error");
+    }
+}

@@ -100,7 +100,7 @@ impl Requests {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::load) mod tests {
     use super::*;
     use crate::load::agenda::{ClosedLoop, Schedule};
     use crate::load::leg::{Signal, Spans};
@@ -111,7 +111,7 @@ mod tests {
     use crate::workload::arrival;
     use std::time::Duration;
 
-    fn leg() -> Arc<Leg> {
+    pub(in crate::load) fn leg() -> Arc<Leg> {
         let plan = Plan::new(11);
         let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
         let tls = crate::load::tls::config(true, None).unwrap();

@@ -140,6 +140,8 @@ impl Shard {
             self.pace.idle(Stamp::MAX).await?;
         };
         work.begin(start);
+        // A stop that came before the start: nothing is sent.
+        self.check_end(&mut work, self.pace.clock().now());
         let cpu = thread_cpu_ns();
         self.work_off(&mut work).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;

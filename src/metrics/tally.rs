@@ -27,6 +27,9 @@ pub struct Tally {
     last_end: Option<Stamp>,
     /// One for each metric, by its place; those never used have no buckets.
     histograms: [Histogram; Metric::COUNT],
+    /// The same of requests planned before the window: wanted only where the level is cut short and is then reported
+    /// whole.
+    early: [Histogram; Metric::COUNT],
 }
 
 /// Counts of a set of requests.
@@ -73,28 +76,37 @@ impl Tally {
     /// A request ended, with its gaps by user and by kernel stamps.
     ///
     /// All requests count in the series and by outcome. Into the distributions go those that ended well and were
-    /// planned at or after `window_start`.
+    /// planned at or after `window_start`; those before it are kept apart, see [`Tally::include_early`].
     pub fn on_done(&mut self, record: &Record, user: &Gaps, kernel: &Gaps, window_start: Stamp) {
         self.add_to_series(record, user);
         if record.outcome.class != Class::Cancelled {
             self.last_end = self.last_end.max(Some(record.end));
         }
         self.whole.add(record);
-        if record.plan < window_start {
-            return;
+        let is_early = record.plan < window_start;
+        if !is_early {
+            self.window.add(record);
         }
-        self.window.add(record);
         if !record.outcome.is_ok() {
             return;
         }
+        let histograms = if is_early { &mut self.early } else { &mut self.histograms };
         for metric in Metric::ALL {
             if let Some(value) = metric.of(record) {
-                self.histograms[metric as usize].record(metric.to_ticks(value));
+                histograms[metric as usize].record(metric.to_ticks(value));
             }
         }
-        user.pool_into(&mut self.histograms[Metric::Itl as usize]);
-        user.pool_tokens_into(&mut self.histograms[Metric::ItlToken as usize]);
-        kernel.pool_into(&mut self.histograms[Metric::ItlKernel as usize]);
+        user.pool_into(&mut histograms[Metric::Itl as usize]);
+        user.pool_tokens_into(&mut histograms[Metric::ItlToken as usize]);
+        kernel.pool_into(&mut histograms[Metric::ItlKernel as usize]);
+    }
+
+    /// Counts the requests planned before the window among those in it: the level was cut short and has no window.
+    pub fn include_early(&mut self) {
+        for (ours, early) in self.histograms.iter_mut().zip(&mut self.early) {
+            ours.merge(&std::mem::take(early));
+        }
+        self.window = self.whole.clone();
     }
 
     /// Adds everything that `other` holds; in any order the sum is the same.
@@ -106,6 +118,9 @@ impl Tally {
         self.window.merge(&other.window);
         self.last_end = self.last_end.max(other.last_end);
         for (ours, theirs) in self.histograms.iter_mut().zip(&other.histograms) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.early.iter_mut().zip(&other.early) {
             ours.merge(theirs);
         }
     }
@@ -181,6 +196,7 @@ impl Default for Tally {
             window: Population::default(),
             last_end: None,
             histograms: array::from_fn(|_| Histogram::new()),
+            early: array::from_fn(|_| Histogram::new()),
         }
     }
 }
@@ -255,6 +271,9 @@ mod tests {
         assert_eq!(counts(tally.window()), (3, 1, 1, 1, 6));
         assert_eq!(counts(tally.whole()), (4, 2, 1, 1, 10));
         assert_eq!(tally.last_end(), Some(failed.0.end));
+        tally.include_early();
+        assert_eq!((tally.histogram(Metric::Ttft).n(), tally.histogram(Metric::Itl).n()), (2, 8));
+        assert_eq!(tally.window(), tally.whole());
     }
 
     #[test]

@@ -46,7 +46,12 @@ impl Plan {
         ] {
             not_negative(option, seconds, "give seconds, 0 for no limit")?;
         }
-        not_negative("--start-spread", self.client.start_spread_us, "give microseconds, 0 for all at once")
+        let spread = self.client.start_spread_us;
+        if spread > START_SPREAD_MAX_US {
+            let remedy = format!("give microseconds, at most {START_SPREAD_MAX_US}");
+            return Err(Error::new("--start-spread", format!("{spread} is out of range"), remedy));
+        }
+        not_negative("--start-spread", spread, "give microseconds, 0 for all at once")
     }
 
     fn check_client(&self) -> Result<(), Error> {
@@ -211,6 +216,18 @@ fn check_workload(workload: &Workload) -> Result<(), Error> {
             return Err(Error::new(option, "0 asks for nothing", "give at least 1"));
         }
     }
+    for (option, value, max) in [
+        ("--random-input-len", workload.input_words, INPUT_WORDS_MAX),
+        ("--n", workload.choices, CHOICES_MAX),
+    ] {
+        if value > max {
+            return Err(Error::new(
+                option,
+                format!("{value} is out of range"),
+                format!("give at most {max}"),
+            ));
+        }
+    }
     let sampling = &workload.sampling;
     for (option, value) in [
         ("--temperature", sampling.temperature),
@@ -250,6 +267,12 @@ const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "t
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
+/// Longest prompt in words: beyond every model's context, and small enough to be held in memory by the dozen.
+const INPUT_WORDS_MAX: u32 = 16_000_000;
+/// Most choices of a request: what the largest servers allow; each takes memory on each connection.
+const CHOICES_MAX: u32 = 16_384;
+/// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.
+const START_SPREAD_MAX_US: f64 = 60e6;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.
 const RATE_MAX: f64 = 1e6;
 
@@ -332,6 +355,8 @@ mod tests {
         assert_eq!(refused(|p| p.workload.input_words = 0), "--random-input-len");
         assert_eq!(refused(|p| p.workload.output_tokens = 0), "--random-output-len");
         assert_eq!(refused(|p| p.workload.choices = 0), "--n");
+        assert_eq!(refused(|p| p.workload.input_words = u32::MAX), "--random-input-len");
+        assert_eq!(refused(|p| p.workload.choices = u32::MAX), "--n");
         assert_eq!(refused(|p| p.workload.sampling.top_p = Some(f64::NAN)), "--top-p");
         assert_eq!(
             refused(|p| drop(p.workload.extra_body.insert("stream".into(), false.into()))),
@@ -340,6 +365,7 @@ mod tests {
         assert_eq!(refused(|p| p.slo.tpot_ms = Some(0.0)), "--goodput");
         assert_eq!(refused(|p| p.limits.gap_s = -1.0), "--no-progress-timeout");
         assert_eq!(refused(|p| p.client.start_spread_us = -1.0), "--start-spread");
+        assert_eq!(refused(|p| p.client.start_spread_us = 1e300), "--start-spread");
         assert_eq!(refused(|p| p.client.workers = Some(0)), "--workers");
         assert_eq!(refused(|p| p.client.affinity = Some(vec![1, 2, 1])), "--cpu-affinity");
         assert_eq!(

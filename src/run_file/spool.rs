@@ -98,7 +98,11 @@ impl Spool {
         let part = write::part_of(&target);
         let cannot = |e| WriteError::io("create", &part, e);
         let mut file = File::create(&part).map_err(cannot)?;
-        file.write_all(&content.header()).map_err(cannot)?;
+        if let Err(error) = file.write_all(&content.header()) {
+            // Half a header helps nobody, and a failure to remove it harms nobody.
+            let _ = fs::remove_file(&part);
+            return Err(cannot(error));
+        }
         let accepted = Arc::new(AtomicU64::new(0));
         Ok(Spool { content, file, part, target, force, accepted, finished: false })
     }

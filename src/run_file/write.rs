@@ -184,10 +184,10 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Refuses a place that is taken. Devices and directories are refused even under force: renaming over `/dev/null`
-/// would replace it.
+/// Refuses a place that is taken. Devices, directories and links are refused even under force: renaming over
+/// `/dev/null`, or over `/dev/stdout` (a link, to a regular file if output is redirected), would replace it.
 pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<(), WriteError> {
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(WriteError::io("create", path, e)),
         Ok(there) if !there.is_file() => Err(WriteError::NotAFile { path: path.to_owned() }),
@@ -319,6 +319,18 @@ mod tests {
         ));
         let missing = Destination::at(directory.path().join("no/run.json"), false).unwrap_err();
         assert!(missing.to_string().ends_with("; its directory must exist"), "{missing}");
+    }
+
+    #[test]
+    fn a_link_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link.json"));
+        fs::write(&file, "kept").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(matches!(Destination::at(link, true), Err(WriteError::NotAFile { .. })));
+        let dangling = directory.path().join("dangling.json");
+        std::os::unix::fs::symlink(directory.path().join("nothing"), &dangling).unwrap();
+        assert!(matches!(Destination::at(dangling, false), Err(WriteError::NotAFile { .. })));
     }
 
     #[test]

@@ -292,9 +292,7 @@ impl SimEngine {
         if !ending.gives_up {
             return;
         }
-        for due in std::mem::take(&mut work.waiting) {
-            work.on_unsent(&due, self.now, Class::Unfinished);
-        }
+        work.give_up_unsent(self.now);
         for slot in 0..self.clients.len() {
             if self.clients[slot].busy {
                 let _ = self.clients[slot].exchange.on_abandoned(self.now);

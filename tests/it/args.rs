@@ -247,7 +247,6 @@ const UNITS: &[(&str, &str)] = &[
     ("--speeds", "without unit"),
     ("--start-spread", "microseconds"),
     ("--step-tokens-max", "tokens"),
-    ("--strict", ""),
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),

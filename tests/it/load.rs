@@ -223,6 +223,43 @@ fn a_halted_run_reports_what_there_is() {
 }
 
 #[test]
+fn a_stop_in_the_drain_sends_nothing_of_what_waits_for_the_cap() {
+    let stall = Cut { after_events: 1, how: Break::Stall };
+    let mock = mock(Faults::always(Fault::Cut(stall)));
+    let mut plan = plan_for(mock.address().port());
+    // Each of the two holders of the cap gives way after a while: without the stop all would be sent in turn.
+    plan.limits.gap_s = 0.5;
+    let level = Level {
+        load: Load { arrivals: Arrivals::Constant { rate: 200.0 }, ..open(1.0, Some(2)) },
+        stop: Stop { units: None, duration_s: Some(0.1), grace_s: 30.0 },
+        warmups: 0,
+    };
+    let interrupts = Interrupts::default();
+    let user = interrupts.clone();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        user.raise();
+    });
+    let run = run_with(&plan, 2, &level, interrupts);
+    stopper.join().unwrap();
+    assert!(run.result.interrupted);
+    assert_eq!((run.count(Class::TimeoutGap), run.count(Class::Cancelled)), (2, 18));
+}
+
+#[test]
+fn a_stop_before_a_level_sends_nothing_of_it() {
+    let mock = mock(Faults::default());
+    for _ in 0..10 {
+        let interrupts = Interrupts::default();
+        interrupts.raise();
+        let plan = plan_for(mock.address().port());
+        let run = run_with(&plan, 4, &level(Load::closed(8), 30), interrupts);
+        assert!(run.result.interrupted);
+        assert_eq!(run.records, [], "neither warm-up nor level");
+    }
+}
+
+#[test]
 fn a_request_larger_than_the_socket_takes_at_once_is_sent_whole() {
     let mock = mock(Faults::default());
     let mut plan = plan_for(mock.address().port());

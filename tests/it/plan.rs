@@ -292,13 +292,13 @@ fn everything_else_reaches_the_plan() {
 fn what_is_not_the_plans_is_ordered_beside_it() {
     let order = ordered(
         "run --base-url h --label x --metadata a=b c=d=e --format json -q --output-file r.json --force \
-         --save-detailed --strict --ready-check-timeout-sec 5m --failed-request-threshold 0.05 --dry-run --print-config",
+         --save-detailed --ready-check-timeout-sec 5m --failed-request-threshold 0.05 --dry-run --print-config",
     )
     .unwrap();
     assert_eq!(order.output.label.as_deref(), Some("x"));
     assert_eq!(order.output.metadata, [("a".into(), "b".into()), ("c".into(), "d=e".into())]);
     assert_eq!((order.output.format, order.output.file.as_deref()), (Format::Json, Some("r.json")));
-    assert!(order.output.quiet && order.output.force && order.output.detailed && order.output.strict);
+    assert!(order.output.quiet && order.output.force && order.output.detailed);
     assert_eq!((order.ready_check_s, order.failed_share_max), (300.0, Some(0.05)));
     assert!(order.dry_run && order.print_config && !order.output.no_save);
 }

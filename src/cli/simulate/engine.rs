@@ -6,11 +6,13 @@ use super::{Ordered, SIMULATED};
 use crate::api::request::Template;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::print;
 use crate::cli::run::{conclude, show};
 use crate::cli::session::{Files, Session};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
 use crate::plan::{Plan, Secrets};
+use crate::report::explain;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 
@@ -37,7 +39,9 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {
-        super::explain(&finished.run, &model)?;
+        let mut text = Vec::new();
+        explain::write(&finished.run, Some(&model), &mut text).map_err(Failure::own)?;
+        print(String::from_utf8_lossy(&text).trim_end())?;
     }
     conclude(finished, order.failed_share_max)
 }

@@ -136,15 +136,68 @@ impl Shard {
         }
     }
 
+    /// Gives up what is open, what waits, and what was planned and could not even be taken in hand in time.
     pub(super) fn abandon(&mut self, work: &mut Work, now: Stamp) {
-        for due in std::mem::take(&mut work.waiting) {
-            work.on_unsent(&due, now, Class::Unfinished);
-        }
+        work.give_up_unsent(now);
         for slot in 0..self.connections.len() {
             if matches!(self.connections[slot].state, State::Opening | State::Busy) {
                 let progress = self.connections[slot].exchange.on_abandoned(now);
                 self.after(work, slot, progress);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::load::agenda::Agenda;
+    use crate::load::gauges::Gauges;
+    use crate::load::leg::Leg;
+    use crate::load::requests::{Requests, tests::leg};
+    use crate::load::shard::Equipment;
+    use crate::pace::{Mode, Pace, block_on};
+    use crate::plan::Driver;
+    use crate::sys::clock::RunClock;
+
+    /// A shard, and the books of a leg that has begun at zero, ends after 1 s and has one send planned for then less
+    /// 1 ns.
+    fn at_the_end() -> (Shard, Work) {
+        let pace = Pace::new(RunClock::start(), Mode::Sleep).unwrap();
+        let equipment =
+            Equipment { place: 0, core: None, pace, gauges: Arc::new(Gauges::default()), spool: None };
+        let leg = leg();
+        let agenda = Agenda::open(Box::new([(0, 999_999_999)].into_iter()));
+        let requests = Requests::new(Arc::clone(&leg), &agenda);
+        let mut work = Work::new(leg, agenda, requests);
+        work.begin(Stamp::ZERO);
+        work.end = Stamp::from_millis(1000);
+        (Shard::new(equipment), work)
+    }
+
+    #[test]
+    fn what_is_late_at_the_end_is_still_due() {
+        block_on(Driver::Epoll, |_| async {
+            let (mut shard, mut work) = at_the_end();
+            work.leg = Arc::new(Leg { grace: Duration::from_secs(5), ..Arc::try_unwrap(leg()).unwrap() });
+            shard.check_end(&mut work, Stamp::from_millis(1000));
+            assert_eq!(work.give_up, Some(Stamp::from_millis(6000)));
+            assert!(work.agenda.pop(Stamp::from_millis(1000)).is_some());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_late_when_the_grace_is_over_is_counted_as_unfinished() {
+        block_on(Driver::Epoll, |_| async {
+            let (mut shard, mut work) = at_the_end();
+            shard.check_end(&mut work, Stamp::from_millis(1000));
+            assert!(work.is_over());
+            assert_eq!(work.tally.whole().counts.failed, 1);
+            assert_eq!(work.last_plan, Some(Stamp::from_nanos(999_999_999)));
+        })
+        .unwrap();
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use super::Shard;
 use super::work::Work;
 use crate::load::agenda::Due;
@@ -121,7 +123,7 @@ impl Shard {
             _ => Kind::Unreachable,
         };
         let now = self.pace.clock().now();
-        let progress = self.connections[slot].exchange.on_no_connection(now, kind, &error.to_string());
+        let progress = self.connections[slot].exchange.on_no_connection(now, kind, &told(error));
         self.after(work, slot, progress);
     }
 
@@ -176,6 +178,7 @@ impl Shard {
             Err(_) => self.read(work, slot, true),
         }
     }
+
     /// The kernel has the whole request.
     fn on_sent(&mut self, work: &mut Work, slot: usize) {
         let now = self.pace.clock().now();
@@ -184,5 +187,33 @@ impl Shard {
         connection.exchange.on_sent(now);
         let request = std::mem::take(&mut connection.request);
         work.requests.give_back(connection.due.user, request);
+    }
+}
+
+/// What the system says, with whose fault it is where that is not the server's.
+fn told(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => {
+            format!("{error}: a limit of this machine, not of the server; raise it (ulimit -n) or send less")
+        }
+        Some(Errno::ADDRNOTAVAIL) => {
+            format!(
+                "{error}: this machine has no free port left towards the server; send less, or from more machines"
+            )
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_this_machine_is_not_blamed_on_the_server() {
+        let told = |errno: Errno| told(&errno.into());
+        assert!(told(Errno::MFILE).contains("not of the server"));
+        assert!(told(Errno::ADDRNOTAVAIL).contains("this machine"));
+        assert_eq!(told(Errno::CONNREFUSED), "Connection refused (os error 111)");
     }
 }

@@ -85,14 +85,30 @@ impl Work {
     /// says so, and after the grace period what is open is given up.
     pub(crate) fn look_at_end(&mut self, now: Stamp) -> Ending {
         let halted = self.leg.signal.halted();
-        let mut ending = Ending::default();
-        if self.give_up.is_none() && (now >= self.end || halted != Halt::No) {
+        if halted != Halt::No {
             self.agenda.stop();
-            self.give_up = Some(later(now.min(self.end), self.leg.grace));
-            ending.cancels_waiting = halted != Halt::No;
         }
-        ending.gives_up = halted == Halt::Abort || self.give_up.is_some_and(|at| now >= at);
-        ending
+        // The agenda itself ends before `end`; what it still holds then was planned in time and is only late.
+        if self.give_up.is_none() && (now >= self.end || halted != Halt::No) {
+            self.give_up = Some(later(now.min(self.end), self.leg.grace));
+        }
+        Ending {
+            // Also in the drain: whoever waits for the cap then is not sent any more.
+            cancels_waiting: halted != Halt::No,
+            gives_up: halted == Halt::Abort || self.give_up.is_some_and(|at| now >= at),
+        }
+    }
+
+    /// Gives up what waits, and what was planned and could not even be taken in hand in time.
+    pub(crate) fn give_up_unsent(&mut self, now: Stamp) {
+        while let Some(due) = self.agenda.pop(now) {
+            self.last_plan = self.last_plan.max(Some(due.plan));
+            self.on_unsent(&due, now, Class::Unfinished);
+        }
+        self.agenda.stop();
+        for due in std::mem::take(&mut self.waiting) {
+            self.on_unsent(&due, now, Class::Unfinished);
+        }
     }
 
     /// Enough records wait to be written.
