@@ -46,7 +46,7 @@ pub enum FetchError {
 /// Bodies beyond it are cut off: lists of models and error pages are smaller.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
-/// How many times its limit [`ask`] follows an answer that goes on.
+/// How many times its limit [`ask`] follows an answer that goes on; its documentation says the number.
 const ANSWER_LIMITS: u32 = 5;
 /// How long the end of the framing is awaited once nothing can change the outcome.
 const LINGER: Duration = Duration::from_secs(1);
@@ -104,8 +104,7 @@ fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<
 }
 
 /// Sends one request with `body` and reads the answer as the measured ones are read. The limit is on each silence, on
-/// the time to the first content event and on each gap between two; the whole answer gets [`ANSWER_LIMITS`] times
-/// that.
+/// the time to the first content event and on each gap between two; the whole answer gets five times that.
 ///
 /// # Errors
 /// There was no connection; everything after that is the exchange's outcome.
