@@ -130,7 +130,9 @@ fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
     if let Some(saved) = saved {
         next.push(format!("tokload report {saved} --goodput ttft:1000 tpot:100"));
     }
-    if let Ok(plan) = run.plan.read()
+    if run.is_simulated() {
+        next.push("tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned());
+    } else if let Ok(plan) = run.plan.read()
         && let Some(endpoint) = plan.target.endpoints.first()
     {
         let url = &endpoint.url;

@@ -16,7 +16,7 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::summary;
@@ -130,7 +130,7 @@ impl Session {
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
         let environment = EnvironmentBlock {
             driver: Some("none: simulated".to_owned()),
-            clock: Some("virtual".to_owned()),
+            clock: Some(VIRTUAL_CLOCK.to_owned()),
             ..self.machine()
         };
         self.write_up(plan, (facts, environment), driven, (spools, files))

@@ -103,7 +103,9 @@ impl View {
 
 fn title(run: &RunFile) -> Vec<String> {
     let mut what = vec![format!("{} {}", run.tool.name, run.tool.version)];
-    if let Ok(plan) = run.plan.read() {
+    if let Ok(plan) = run.plan.read()
+        && !run.is_simulated()
+    {
         what.push(plan.target.models.join(", "));
         what.push(plan.target.endpoints.into_iter().map(|e| e.url).collect::<Vec<_>>().join(", "));
     }

@@ -107,7 +107,7 @@ pub struct EnvironmentBlock {
     pub driver: Option<String>,
     /// Open files that the process may have.
     pub open_files_max: Option<u64>,
-    /// Source of the stamps: `tsc` or `clock_gettime`.
+    /// Source of the stamps: `tsc` or `clock_gettime`; [`VIRTUAL_CLOCK`] in a simulation.
     pub clock: Option<String>,
 }
 
@@ -138,7 +138,16 @@ pub struct SideFile {
     pub item_bytes: u32,
 }
 
+/// The clock of a simulated run.
+pub const VIRTUAL_CLOCK: &str = "virtual";
+
 impl RunFile {
+    /// Whether no server was measured but a model of one asked, in virtual time: its endpoint is nobody's.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.environment.clock.as_deref() == Some(VIRTUAL_CLOCK)
+    }
+
     /// A run without levels, whose epoch had the wall-clock time `created`. Secrets in the command line, and those
     /// that strayed into the plan (a header of a hand-written plan file, userinfo of a URL), are removed.
     #[must_use]
