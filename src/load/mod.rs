@@ -34,5 +34,5 @@ pub(crate) mod virtually {
     pub(crate) use super::leg::{Halt, Leg, ShardReport};
     pub(crate) use super::limits::{Limit, next_limit};
     pub(crate) use super::requests::Requests;
-    pub(crate) use super::shard::{Ear, Work};
+    pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
 }

@@ -25,6 +25,7 @@ use crate::sys::cpu::thread_cpu_ns;
 use crate::time::Stamp;
 use crate::wire::json::Json;
 
+pub(crate) use ends::REFUSED_PAUSE;
 pub(crate) use work::{Ear, Work};
 
 /// How many events are handled before the schedule is looked at again: some 10 us of work.

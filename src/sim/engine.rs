@@ -7,8 +7,8 @@ use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble;
 use crate::load::virtually::{
-    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, Requests, ShardReport, Work,
-    next_limit,
+    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Requests,
+    ShardReport, Work, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target};
 use crate::metrics::{Class, Flags, Phase, Record};
@@ -67,6 +67,9 @@ struct Client {
 
 /// Simulated time between two looks at the user's wishes and the live view.
 const LOOK_EVERY: usize = 4096;
+/// A request arrives later than it was sent, by however little: what is sent when an answer ends, with a step of the
+/// server, comes too late for the step that begins then.
+const ON_THE_WAY: Duration = Duration::from_nanos(1);
 /// A pause between levels, so that their time lines do not touch.
 const BETWEEN_LEGS: Duration = Duration::from_millis(10);
 
@@ -238,7 +241,7 @@ impl SimEngine {
         client.exchange.on_connected(self.now, false);
         client.exchange.on_sent(self.now);
         let request = work.requests.take(&due);
-        let mut answer = self.setup.server.on_request(self.now, slot as u64, &request);
+        let mut answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request);
         work.requests.give_back(due.user, request);
         self.watch(work, slot);
         if !answer.is_empty() {
@@ -379,7 +382,9 @@ fn settle(
     let record = *client.exchange.record();
     work.on_done(&record, &client.exchange, &client.times);
     gauges.on_done(record.outcome.is_ok());
-    work.agenda.on_done(client.due.user, now, Duration::ZERO);
+    // An answer that takes no time would be asked for again at the same moment, for ever.
+    let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
+    work.agenda.on_done(client.due.user, now, pause);
     client.busy = false;
     *permits += 1;
     spare.push(slot);

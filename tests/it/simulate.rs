@@ -81,6 +81,9 @@ fn batching(slots: u32) -> model::Settings {
     model::Settings::serving(Serving::Batching(Batching { slots, ..Batching::default() }))
 }
 
+/// How much later than it is sent a simulated request arrives.
+const ON_THE_WAY_NS: u64 = 1;
+
 /// Golden LittleClosedLoop: W is 0.535, 0.64 and 1.06 s for 1, 4 and 16 users of a server without a slot limit.
 #[test]
 fn latencies_of_a_closed_loop_are_those_worked_out_by_hand() {
@@ -89,7 +92,7 @@ fn latencies_of_a_closed_loop_are_those_worked_out_by_hand() {
         assert_eq!(records.len(), users as usize * 5);
         for record in &records {
             assert_eq!(record.outcome.class, Class::Ok);
-            assert_eq!(record.e2e_ns(), Some((e2e_ms * 1e6) as u64), "{users} users");
+            assert_eq!(record.e2e_ns(), Some((e2e_ms * 1e6) as u64 + ON_THE_WAY_NS), "{users} users");
             assert_eq!((record.prompt_tokens, record.output_tokens), (Some(200), Some(50)));
         }
     }
@@ -116,7 +119,8 @@ fn a_known_capacity_is_met_exactly() {
     for users in 1..=6u32 {
         let (_, records) = run(&plan, server.clone(), &level(Load::closed(users), u64::from(users) * 8));
         let settled = &records[users as usize..];
-        assert!(settled.iter().all(|r| r.ttft_ns() == Some(u64::from(users) * 80_000_000)), "{users} users");
+        let ttft_ns = u64::from(users) * 80_000_000 + ON_THE_WAY_NS;
+        assert!(settled.iter().all(|r| r.ttft_ns() == Some(ttft_ns)), "{users} users");
     }
 }
 
@@ -159,6 +163,32 @@ fn a_refusal_of_the_server_is_an_outcome() {
     let of = |class| records.iter().filter(|record| record.outcome.class == class).count();
     assert_eq!((of(Class::Ok), of(Class::Http)), (2, 3));
     assert!(records.iter().all(|record| matches!(record.outcome.status, 200 | 429)));
+}
+
+/// A server that refuses at once, and users who come back at once: time must go on all the same.
+#[test]
+fn users_of_a_server_that_refuses_come_back_later() {
+    let mut server = batching(16);
+    server.cold_start_s = 5.0;
+    let stop = Stop { units: None, duration_s: Some(10.0), grace_s: 30.0 };
+    let (_, records) = run(&plan(), server, &Level { load: Load::closed(2), stop, warmups: 0 });
+    let of = |class| records.iter().filter(|record| record.outcome.class == class).count();
+    // Every 100 ms from 10 ms on, which is when the level begins.
+    assert_eq!(of(Class::Http), 2 * 50);
+    assert!(of(Class::Ok) > 10);
+}
+
+/// An answer ends with a step; the next request of its user is too late for the step that begins then, as it is over
+/// every network.
+#[test]
+fn a_user_who_comes_back_at_once_misses_the_next_step() {
+    let mut plan = plan();
+    plan.client.start_spread_us = 20_000.0;
+    let (_, records) = run(&plan, batching(16), &level(Load::closed(2), 8));
+    // Alone: prefill of 200 tokens and one sequence. Beside another: that one's step of 10.5 ms first, then the own.
+    let ttft_ms: Vec<u64> = records.iter().map(|record| record.ttft_ns().unwrap() / 1_000_000).collect();
+    assert_eq!(ttft_ms[0], 20);
+    assert!(ttft_ms[4..].iter().all(|ms| *ms > 30), "{ttft_ms:?}");
 }
 
 #[test]

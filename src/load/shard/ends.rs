@@ -11,7 +11,7 @@ use crate::metrics::{Class, TimeoutPhase};
 use crate::time::Stamp;
 
 /// A user whose connection was refused comes back no sooner: a dead server is not to be hammered.
-const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// A slot in use is looked at by the deadline wheel at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
