@@ -285,7 +285,7 @@ pub struct MockServerArgs {
     /// name of the model (default: mock)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
-    /// longest context in tokens; a prompt has as many as it has words, separated by white space, over all messages,
+    /// longest context in tokens; a prompt has as many as it has words, each hyphen in one being two more, over all messages,
     /// or token ids (default: 131072)
     #[argh(option, arg_name = "n")]
     pub max_model_len: Option<String>,

@@ -62,10 +62,11 @@ pub struct ModelArgs {
     /// one-token)
     #[argh(option, arg_name = "rule")]
     pub cache_full_hit: Option<String>,
-    /// how long everything is refused after the start, in seconds (default: 0)
+    /// how long everything is refused after the start of the server, in seconds; warm-ups count (default: 0)
     #[argh(option, arg_name = "s")]
     pub cold_start: Option<String>,
-    /// standstill, AT:FOR in seconds from the start, as in 10:2; repeatable (default: none)
+    /// standstill, AT:FOR in seconds from the start of the server, warm-ups and earlier levels included, as in 10:2;
+    /// repeatable (default: none)
     #[argh(option, arg_name = "at:for")]
     pub freeze: Vec<String>,
     /// instead of slots and steps: time to the first token of every request, in milliseconds (default: 200 where

@@ -114,7 +114,7 @@ impl Surface {
     }
 }
 
-/// The blocks of a prompt for a prefix cache of `block_tokens`: its words in order, over all messages. Empty without
+/// The blocks of a prompt for a prefix cache of `block_tokens`: its tokens in order, over all messages. Empty without
 /// a cache, and for a body of several prompts or of token ids, which are shared with nobody.
 pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u64]> {
     if block_tokens == 0 {
@@ -128,7 +128,7 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
         }
         Surface::Text | Surface::OllamaGenerate => fields["prompt"].as_str().into_iter().collect(),
     };
-    let words = texts.iter().flat_map(|text| text.split_whitespace()).map(|word| {
+    let words = texts.iter().flat_map(|text| fields::tokens(text)).map(|word| {
         let mut hasher = DefaultHasher::new();
         word.hash(&mut hasher);
         hasher.finish()

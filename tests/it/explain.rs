@@ -60,7 +60,7 @@ why the curve bends
     waits for one more answer to end.
   X (E2E - TTFT) = 15.58 answers are under way at once with 16 users and 15.49
     with 64 users: the places are taken.
-  The server has 16 slots: of 64 users at least 48 wait.
+  The server has 16 slots: of 64 users at least 48 have none.
   In the long run at most 1000 / (49.95 steps * (10 / 16 + 0.5) + 200 prompt
     tokens * 0.05) ms = 15.11 requests/s can end.
   The speed of one against the throughput of all: with 1 user each reads 95.24
@@ -217,7 +217,7 @@ fn the_knee_is_claimed_only_where_clearly_more_users_get_no_more() {
     assert_says(
         &text,
         &[
-            "The server has 2 times 8, 16 slots: of 64 users at least 48 wait.",
+            "The server has 2 times 8, 16 slots: of 64 users at least 48 have none.",
             "2 * 1000 / (",
             "steps * (10 / 8 + 0.5)",
         ],
@@ -272,8 +272,17 @@ fn a_known_server_says_how_much_an_open_loop_asks_of_it() {
                 requests/s can end";
     let half = format!("{most}; 31.50 come, 50 % of that.");
     assert_says(&flowing(&open(31.5, 31.5), Some(&course)), &[&half]);
-    let twice = format!("{most}: of 100 that come, 37.01 more wait with each second.");
+    let twice = format!("{most}: 100 come, 37.01 more each second than can end.");
     assert_says(&flowing(&open(100.0, 62.0), Some(&course)), &[&twice]);
+    // Where a cap or cut steps are what is full, the slots say nothing.
+    let mut capped = open(100.0, 5.0);
+    let mut setting = capped.levels[0].setting.read().unwrap();
+    setting.load.cap = Some(4);
+    capped.levels[0].setting = Verbatim::of(&setting);
+    assert!(!flowing(&capped, Some(&course)).contains("In the long run at most"));
+    let batching = Batching { step_tokens_max: Some(32), ..Batching::default() };
+    let cut = Settings::serving(Serving::Batching(batching));
+    assert!(!flowing(&open(100.0, 5.0), Some(&cut)).contains("In the long run at most"));
 }
 
 #[test]

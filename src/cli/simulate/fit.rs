@@ -67,6 +67,13 @@ impl Estimate {
         remarks.extend(used.iter().filter_map(|level| of_failures(level)));
         remarks.extend(of_prompts(&used, planned_words));
         remarks.extend(of_length(&used, &points));
+        if fit.error_rms > FITS {
+            remarks.push("the errors are large: this model does not describe this server".to_owned());
+        }
+        if used.iter().any(|level| level.tokens.events * 2 < level.tokens.output) {
+            remarks
+                .push("several tokens come with an event: what a step costs is shared among them".to_owned());
+        }
         if fit.slots.is_none() {
             let most = points.iter().map(|point| point.users).max().unwrap_or(0);
             remarks.push(format!(
@@ -240,6 +247,8 @@ fn digits(value: f64) -> String {
 
 const REMEDY: &str =
     "measure one user and several more numbers of users, as in tokload run --max-concurrency 1,4,16,64";
+/// Relative error beyond which a model says nothing of the server.
+const FITS: f64 = 0.1;
 const ANSWERS_PER_USER: u64 = 10;
 const REMARK_CHARS_MAX: usize = 300;
 

@@ -4,9 +4,19 @@ use serde_json::{Map, Value};
 
 use super::Denial;
 
-/// Words of a text: its tokens.
+/// How many tokens a text has.
 pub(super) fn words(text: &str) -> usize {
-    text.split_whitespace().count()
+    tokens(text).count()
+}
+
+/// The tokens of a text: its words, separated by white space, and in these each hyphen and what stands around it.
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.split_whitespace().flat_map(|word| word.split_inclusive('-'));
+    let halves = pieces.flat_map(|piece| match piece.strip_suffix('-') {
+        Some(before) => [before, "-"],
+        None => [piece, ""],
+    });
+    halves.filter(|token| !token.is_empty())
 }
 
 /// A count that fits.

@@ -166,3 +166,20 @@ fn a_field_set_to_be_refused_is_named() {
     assert!(read(inner).is_err());
     assert!(read(r#"{"messages":[],"stream":true,"stream_options":{"include_usage":true}}"#).is_ok());
 }
+
+/// The prompts of `workload::prompts` cost what they were asked to, of any index.
+#[test]
+fn a_hyphen_in_a_word_is_two_more_tokens() {
+    let tokens = |text| fields::tokens(text).collect::<Vec<_>>();
+    assert_eq!(
+        tokens(" river-stone  is\nwarm-a-b"),
+        ["river", "-", "stone", "is", "warm", "-", "a", "-", "b"]
+    );
+    assert_eq!(tokens("- a- -b --"), ["-", "a", "-", "-", "b", "-", "-"]);
+    assert_eq!(tokens(""), [""; 0]);
+    for index in [0, 1023, 1024, 1_048_576] {
+        let mut prompt = String::new();
+        crate::workload::prompts::write_prompt(&mut prompt, 7, crate::rng::Purpose::Prompt, index, 9);
+        assert_eq!(fields::words(&prompt), 9, "{prompt}");
+    }
+}

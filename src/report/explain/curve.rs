@@ -64,7 +64,8 @@ fn step(a: &Facts<'_>, b: &Facts<'_>) -> String {
         number(b.req_s)
     );
     if grown.abs() <= SAME {
-        return format!("{head}: an answer takes as long as before, there was room.");
+        let room = if gain >= ROOM * users { ", there was room" } else { "" };
+        return format!("{head}: an answer takes as long as before{room}.");
     }
     let (from, to) = (ms(a.e2e_ms), ms(b.e2e_ms));
     if grown < 0.0 {
@@ -206,7 +207,7 @@ fn open(level: &Facts<'_>, model: Option<&Settings>) -> Option<String> {
         let all = format!(" In the long run at most {formula} = {} requests/s can end", number(most));
         match asked > most {
             true => format!(
-                "{all}: of {} that come, {} more wait with each second.",
+                "{all}: {} come, {} more each second than can end.",
                 number(asked),
                 number(asked - most)
             ),
@@ -255,6 +256,8 @@ fn times(ratio: f64) -> String {
     }
 }
 
+/// Throughput that grows at least by this share of what users do had room to grow.
+const ROOM: f64 = 0.9;
 /// An answer takes as long as another within this share.
 const SAME: f64 = 0.02;
 /// Share of a growth that is nearly all of it.

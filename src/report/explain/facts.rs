@@ -15,6 +15,8 @@ pub(super) struct Facts<'a> {
     pub(super) think_s: f64,
     /// Asked rate of an open loop.
     pub(super) asked_s: Option<f64>,
+    /// Of an open loop, which sends no more than so many at a time.
+    pub(super) capped: bool,
     pub(super) whole_level: bool,
     pub(super) offered_s: f64,
     /// Requests that end well.
@@ -54,6 +56,7 @@ impl<'a> Facts<'a> {
             users: load.users.map(f64::from),
             think_s: load.think_s,
             asked_s: load.rate(),
+            capped: load.cap.is_some(),
             whole_level: level.window.whole_level,
             offered_s: rates.offered_s,
             req_s: rates.req_s,

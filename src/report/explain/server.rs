@@ -34,7 +34,8 @@ pub(super) fn of_fixed_times(model: Option<&Settings>) -> Option<String> {
 pub(super) fn most(model: Option<&Settings>, level: &Facts<'_>) -> Option<(f64, String)> {
     let batching = batching(model)?;
     let prompt = level.prompt_tokens?;
-    if level.output_tokens < 1.0 {
+    // With a cap, or steps that are cut, the slots are not what is full.
+    if level.output_tokens < 1.0 || level.capped || batching.step_tokens_max.is_some() {
         return None;
     }
     let steps = level.output_tokens / f64::from(model?.tokens_per_step);
@@ -67,7 +68,7 @@ pub(super) fn slots(model: Option<&Settings>, users: f64) -> Option<String> {
     let of = if *replicas == 1 { String::new() } else { format!("{replicas} times {slots}, ") };
     (users > all).then(|| {
         format!(
-            "The server has {of}{all} slots: of {} users at least {} wait.",
+            "The server has {of}{all} slots: of {} users at least {} have none.",
             number(users),
             number(users - all)
         )
