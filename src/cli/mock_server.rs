@@ -97,25 +97,20 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
     if let Some(model) = &args.model {
         settings.model.clone_from(model);
     }
-    set(&mut settings.port, "--port", args.port.as_deref(), value::integer)?;
-    set(&mut settings.max_model_len, "--max-model-len", args.max_model_len.as_deref(), positive)?;
-    set(&mut settings.max_tokens, "--max-tokens", args.max_tokens.as_deref(), positive)?;
-    set_some(&mut settings.eos_after, "--eos-after", args.eos_after.as_deref(), positive)?;
-    set(&mut settings.reasoning, "--reasoning", args.reasoning.as_deref(), value::integer)?;
-    set(
-        &mut settings.reasoning_field,
-        "--reasoning-field",
-        args.reasoning_field.as_deref(),
-        reasoning_field,
-    )?;
-    set(&mut settings.role, "--role", args.role.as_deref(), role)?;
-    set_some(&mut settings.keep_alive, "--keep-alive", args.keep_alive.as_deref(), span)?;
-    set(&mut settings.seed, "--seed", args.seed.as_deref(), value::integer)?;
-    set_some(&mut settings.cores, "--cpu-affinity", args.cpu_affinity.as_deref(), value::cores)?;
+    value::set(&mut settings.port, "--port", &args.port, value::integer)?;
+    value::set(&mut settings.max_model_len, "--max-model-len", &args.max_model_len, positive)?;
+    value::set(&mut settings.max_tokens, "--max-tokens", &args.max_tokens, positive)?;
+    set_some(&mut settings.eos_after, "--eos-after", &args.eos_after, positive)?;
+    value::set(&mut settings.reasoning, "--reasoning", &args.reasoning, value::integer)?;
+    value::set(&mut settings.reasoning_field, "--reasoning-field", &args.reasoning_field, reasoning_field)?;
+    value::set(&mut settings.role, "--role", &args.role, role)?;
+    set_some(&mut settings.keep_alive, "--keep-alive", &args.keep_alive, span)?;
+    value::set(&mut settings.seed, "--seed", &args.seed, value::integer)?;
+    set_some(&mut settings.cores, "--cpu-affinity", &args.cpu_affinity, value::cores)?;
     settings.workers = settings.cores.as_ref().map_or(1, |cores| cores.len() as u32);
-    set(&mut settings.workers, "--workers", args.workers.as_deref(), workers)?;
-    set(&mut settings.driver, "--driver", args.driver.as_deref(), value::driver)?;
-    set(&mut settings.timer, "--timer", args.timer.as_deref(), timer)?;
+    value::set(&mut settings.workers, "--workers", &args.workers, workers)?;
+    value::set(&mut settings.driver, "--driver", &args.driver, value::driver)?;
+    value::set(&mut settings.timer, "--timer", &args.timer, timer)?;
     settings.tool_call = args.tool_call;
     settings.usage = match (args.usage, args.no_usage) {
         (true, true) => return Err(Error::new("--usage", "contradicts --no-usage", "give one of them")),
@@ -168,25 +163,13 @@ fn identity(args: &MockServerArgs, host: &str) -> Result<Option<Identity>, Failu
     Ok(Some(identity))
 }
 
-fn set<T>(
-    to: &mut T,
-    option: &str,
-    text: Option<&str>,
-    read: impl FnOnce(&str, &str) -> Result<T, Error>,
-) -> Result<(), Error> {
-    if let Some(text) = text {
-        *to = read(option, text)?;
-    }
-    Ok(())
-}
-
 fn set_some<T>(
     to: &mut Option<T>,
     option: &str,
-    text: Option<&str>,
+    text: &Option<String>,
     read: impl FnOnce(&str, &str) -> Result<T, Error>,
 ) -> Result<(), Error> {
-    set(to, option, text, |option, text| read(option, text).map(Some))
+    value::set(to, option, text, |option, text| read(option, text).map(Some))
 }
 
 /// Seconds, or with a unit.

@@ -102,8 +102,13 @@ impl ModelArgs {
             Serving::Batching(batching) => self.set_batching(batching)?,
             Serving::Fixed(fixed) => self.set_fixed(fixed)?,
         }
-        set(&mut settings.tokens_per_step, "--tokens-per-step", &self.tokens_per_step, value::integer)?;
-        set(&mut settings.cold_start_s, "--cold-start", &self.cold_start, value::seconds)?;
+        value::set(
+            &mut settings.tokens_per_step,
+            "--tokens-per-step",
+            &self.tokens_per_step,
+            value::integer,
+        )?;
+        value::set(&mut settings.cold_start_s, "--cold-start", &self.cold_start, value::seconds)?;
         if !self.freeze.is_empty() {
             settings.freezes = self.freeze.iter().map(|text| freeze(text)).collect::<Result<_, _>>()?;
         }
@@ -138,23 +143,23 @@ impl ModelArgs {
     }
 
     fn set_batching(&self, batching: &mut Batching) -> Result<(), Error> {
-        set(&mut batching.slots, "--slots", &self.slots, slots)?;
+        value::set(&mut batching.slots, "--slots", &self.slots, slots)?;
         let cost = &mut batching.cost;
-        set(&mut cost.base_ms, "--base-ms", &self.base_ms, value::number)?;
-        set(&mut cost.per_sequence_ms, "--per-sequence-ms", &self.per_sequence_ms, value::number)?;
-        set(
+        value::set(&mut cost.base_ms, "--base-ms", &self.base_ms, value::number)?;
+        value::set(&mut cost.per_sequence_ms, "--per-sequence-ms", &self.per_sequence_ms, value::number)?;
+        value::set(
             &mut cost.per_prefill_token_ms,
             "--per-prefill-token-ms",
             &self.per_prefill_token_ms,
             value::number,
         )?;
-        set(&mut batching.noise, "--noise", &self.noise, value::number)?;
+        value::set(&mut batching.noise, "--noise", &self.noise, value::number)?;
         set_some(&mut batching.step_tokens_max, "--step-tokens-max", &self.step_tokens_max)?;
         set_some(&mut batching.queue_max, "--queue-max", &self.queue_max)?;
-        set(&mut batching.replicas, "--replicas", &self.replicas, value::integer)?;
+        value::set(&mut batching.replicas, "--replicas", &self.replicas, value::integer)?;
         let speeds = |option: &str, text: &str| value::list(option, text, value::number);
-        set(&mut batching.speeds, "--speeds", &self.speeds, speeds)?;
-        set(&mut batching.router, "--router", &self.router, router)?;
+        value::set(&mut batching.speeds, "--speeds", &self.speeds, speeds)?;
+        value::set(&mut batching.router, "--router", &self.router, router)?;
         self.set_cache(&mut batching.prefix_cache)
     }
 
@@ -164,22 +169,27 @@ impl ModelArgs {
             return Ok(());
         }
         let cache = cache.get_or_insert_default();
-        set(&mut cache.block_tokens, "--cache-block-tokens", &self.cache_block_tokens, value::integer)?;
+        value::set(
+            &mut cache.block_tokens,
+            "--cache-block-tokens",
+            &self.cache_block_tokens,
+            value::integer,
+        )?;
         set_some(&mut cache.blocks_max, "--cache-blocks-max", &self.cache_blocks_max)?;
-        set(&mut cache.full_hit, "--cache-full-hit", &self.cache_full_hit, full_hit)
+        value::set(&mut cache.full_hit, "--cache-full-hit", &self.cache_full_hit, full_hit)
     }
 
     fn set_fixed(&self, fixed: &mut Fixed) -> Result<(), Error> {
-        set(&mut fixed.ttft_ms, "--ttft", &self.ttft, value::number)?;
-        set(
+        value::set(&mut fixed.ttft_ms, "--ttft", &self.ttft, value::number)?;
+        value::set(
             &mut fixed.ttft_per_in_flight_ms,
             "--ttft-per-in-flight",
             &self.ttft_per_in_flight,
             value::number,
         )?;
-        set(&mut fixed.itl_ms, "--itl", &self.itl, value::number)?;
-        set(&mut fixed.ttft_jitter_ms, "--ttft-jitter", &self.ttft_jitter, value::number)?;
-        set(&mut fixed.itl_jitter_ms, "--itl-jitter", &self.itl_jitter, value::number)
+        value::set(&mut fixed.itl_ms, "--itl", &self.itl, value::number)?;
+        value::set(&mut fixed.ttft_jitter_ms, "--ttft-jitter", &self.ttft_jitter, value::number)?;
+        value::set(&mut fixed.itl_jitter_ms, "--itl-jitter", &self.itl_jitter, value::number)
     }
 
     /// The options of a batching server, and whether they are given.
@@ -219,21 +229,8 @@ fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
     options.iter().find(|(_, given)| *given).map(|(option, _)| *option)
 }
 
-/// Sets `place` to the value of an option that was given.
-fn set<T>(
-    place: &mut T,
-    option: &str,
-    text: &Option<String>,
-    read: impl Fn(&str, &str) -> Result<T, Error>,
-) -> Result<(), Error> {
-    if let Some(text) = text {
-        *place = read(option, text)?;
-    }
-    Ok(())
-}
-
 fn set_some(place: &mut Option<u32>, option: &str, text: &Option<String>) -> Result<(), Error> {
-    set(place, option, text, |option, text| value::integer(option, text).map(Some))
+    value::set(place, option, text, |option, text| value::integer(option, text).map(Some))
 }
 
 fn slots(option: &str, text: &str) -> Result<u32, Error> {

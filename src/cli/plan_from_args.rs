@@ -153,9 +153,9 @@ fn workload(
         let remedy = "use --dataset-name random with --random-input-len and --random-output-len";
         return Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy));
     }
-    set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::integer)?;
-    set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::integer)?;
-    set(&mut workload.choices, "--n", &args.n, value::integer)?;
+    value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::integer)?;
+    value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::integer)?;
+    value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if tool == Tool::Aiperf && args.random_output_len.is_none() {
         notes.push(format!(
             "aiperf sends no limit on the length of answers by default; {} tokens are asked for here (see --osl)",
@@ -203,10 +203,15 @@ fn sampling(args: &RunArgs, sampling: &mut Sampling) -> Result<(), Error> {
 }
 
 fn limits(args: &RunArgs, limits: &mut Limits) -> Result<(), Error> {
-    set(&mut limits.connect_s, "--connect-timeout", &args.connect_timeout, value::seconds)?;
-    set(&mut limits.first_s, "--first-token-timeout", &args.first_token_timeout, value::seconds)?;
-    set(&mut limits.gap_s, "--no-progress-timeout", &args.no_progress_timeout, value::seconds)?;
-    set(&mut limits.total_s, "--request-timeout-seconds", &args.request_timeout_seconds, value::seconds)
+    value::set(&mut limits.connect_s, "--connect-timeout", &args.connect_timeout, value::seconds)?;
+    value::set(&mut limits.first_s, "--first-token-timeout", &args.first_token_timeout, value::seconds)?;
+    value::set(&mut limits.gap_s, "--no-progress-timeout", &args.no_progress_timeout, value::seconds)?;
+    value::set(
+        &mut limits.total_s,
+        "--request-timeout-seconds",
+        &args.request_timeout_seconds,
+        value::seconds,
+    )
 }
 
 fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
@@ -222,8 +227,8 @@ fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
     } else if let Some(text) = &args.cpu_affinity {
         client.affinity = Some(value::cores("--cpu-affinity", text)?);
     }
-    set(&mut client.driver, "--driver", &args.driver, value::driver)?;
-    set(&mut client.start_spread_us, "--start-spread", &args.start_spread, value::number)
+    value::set(&mut client.driver, "--driver", &args.driver, value::driver)?;
+    value::set(&mut client.start_spread_us, "--start-spread", &args.start_spread, value::number)
 }
 
 fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
@@ -278,19 +283,6 @@ fn share(option: &str, text: &str) -> Result<f64, Error> {
             "give a number from 0 to 1, as in 0.05",
         )),
     }
-}
-
-/// Sets `place` to the value of an option that was given.
-fn set<T>(
-    place: &mut T,
-    option: &str,
-    text: &Option<String>,
-    read: impl Fn(&str, &str) -> Result<T, Error>,
-) -> Result<(), Error> {
-    if let Some(text) = text {
-        *place = read(option, text)?;
-    }
-    Ok(())
 }
 
 /// Fresh seeds have 53 bits: readers of JSON that know only floats then keep them whole.

@@ -7,6 +7,19 @@ use serde_json::{Map, Value as Json};
 use crate::api::Dialect;
 use crate::plan::{Driver, Error, Slo, nearest};
 
+/// Sets `place` to what `read` makes of an option's text, if the option was given.
+pub(super) fn set<T>(
+    place: &mut T,
+    option: &str,
+    text: &Option<String>,
+    read: impl FnOnce(&str, &str) -> Result<T, Error>,
+) -> Result<(), Error> {
+    if let Some(text) = text {
+        *place = read(option, text)?;
+    }
+    Ok(())
+}
+
 /// What a command writes on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

@@ -1,6 +1,6 @@
 //! How rates, concurrencies and lengths make levels.
 
-use super::{RunArgs, Tool, set as set_value, value};
+use super::{RunArgs, Tool, value};
 use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
 
 /// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
@@ -16,9 +16,9 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
         plan.levels = loads.into_iter().map(|load| Level { load, ..like.clone() }).collect();
     }
     for level in &mut plan.levels {
-        set_value(&mut level.load.think_s, "--think-time", &args.think_time, value::seconds)?;
-        set_value(&mut level.warmups, "--num-warmups", &args.num_warmups, value::integer)?;
-        set_value(
+        value::set(&mut level.load.think_s, "--think-time", &args.think_time, value::seconds)?;
+        value::set(&mut level.warmups, "--num-warmups", &args.num_warmups, value::integer)?;
+        value::set(
             &mut level.stop.grace_s,
             "--benchmark-grace-period",
             &args.benchmark_grace_period,
