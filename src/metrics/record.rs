@@ -1,8 +1,10 @@
 //! The record of one request: every mark and count from which a metric can be computed later.
 //!
-//! In memory a [`Record`] is a plain struct of stamps; on disk it is [`Record::BYTES`] bytes of fixed layout. The
+//! In memory a [`Record`] is a plain struct of stamps; on disk it is [`Record::BYTES`] bytes (`bytes`). The
 //! per-request formulas live here too, each once. Gaps between content events are not in a record (they are not of
 //! fixed size); `metrics::tally` pools them in histograms.
+
+mod bytes;
 
 use crate::metrics::outcome::{Class, Kind, Outcome};
 use crate::time::Stamp;
@@ -69,6 +71,8 @@ impl Flags {
     pub const LENGTH_OFF: Flags = Flags(1 << 12);
     /// The answer was asked for as one body, not as a stream.
     pub const WHOLE_BODY: Flags = Flags(1 << 13);
+    /// The first content event shared its read with a later one: its stamp is that of the later one, an upper bound.
+    pub const FIRST_COALESCED: Flags = Flags(1 << 14);
 
     /// The set with `other` added.
     #[must_use]
@@ -101,7 +105,7 @@ impl Flags {
 
     /// The names of the remarks in the set, as in result files.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(&str, Flags); 14] = [
+        const NAMES: [(&str, Flags); 15] = [
             ("fresh_connection", Flags::FRESH_CONNECTION),
             ("resent", Flags::RESENT),
             ("framing_incomplete", Flags::FRAMING_INCOMPLETE),
@@ -116,6 +120,7 @@ impl Flags {
             ("from_plan", Flags::FROM_PLAN),
             ("length_off", Flags::LENGTH_OFF),
             ("whole_body", Flags::WHOLE_BODY),
+            ("first_coalesced", Flags::FIRST_COALESCED),
         ];
         NAMES.into_iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| name)
     }
@@ -192,9 +197,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Size of an encoded record.
-    pub const BYTES: usize = 128;
-
     /// A record of a request that was planned for `plan` and has not been started.
     #[must_use]
     pub fn planned(index: u64, plan: Stamp) -> Record {
@@ -267,6 +269,30 @@ impl Record {
     #[must_use]
     pub fn kernel_ttft_ns(&self) -> Option<u64> {
         self.kernel_first.map(|at| at.nanos_since(self.start))
+    }
+
+    /// The record with the kernel's stamps in place of the user's on its content events; `None` unless every mark of
+    /// a content event has one.
+    ///
+    /// Bytes arrive before they are read, so that the first byte is then no later than the first content event.
+    #[must_use]
+    pub fn by_kernel(&self) -> Option<Record> {
+        let first = self.kernel_first?;
+        let last = self.kernel_last?;
+        if self.answer.is_some() && self.kernel_answer.is_none() {
+            return None;
+        }
+        if self.stall_ns.is_some() && self.kernel_stall_ns.is_none() {
+            return None;
+        }
+        Some(Record {
+            byte: self.byte.map(|byte| byte.min(first)),
+            first: Some(first),
+            answer: self.kernel_answer,
+            last: Some(last),
+            stall_ns: self.kernel_stall_ns,
+            ..*self
+        })
     }
 
     /// Time to the first answer token, ns: `answer - start`.
@@ -348,200 +374,13 @@ impl Record {
     pub fn user_speed(&self) -> Option<f64> {
         self.tpot_ns().filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns)
     }
-
-    /// The stored form.
-    ///
-    /// Layout, little endian: see `ENCODING` in this file's tests for each field's place. Marks are 48-bit offsets
-    /// from `plan` (78 hours), token counts 24 bits, kernel stamps 32-bit lags behind the user stamp; a value
-    /// beyond its field saturates at the largest one that is not the "absent" mark.
-    #[must_use]
-    pub fn encode(&self) -> [u8; Record::BYTES] {
-        let mut w = Writer { bytes: [0; Record::BYTES], at: 0 };
-        w.put(self.index, 6);
-        w.put(self.session, 6);
-        w.put(u64::from(self.turn), 2);
-        w.put(u64::from(self.endpoint), 2);
-        w.put(u64::from(self.model), 2);
-        w.put(self.phase as u64, 1);
-        w.put(self.outcome.class as u64, 1);
-        w.put(u64::from(self.outcome.status), 2);
-        w.put(self.outcome.kind as u64, 1);
-        w.put(self.output_source as u64 | (self.prompt_source as u64) << 4, 1);
-        w.put(u64::from(self.flags.bits()), 2);
-        w.put(self.plan.as_nanos(), 8);
-        let offset = |at: Stamp| at.nanos_since(self.plan);
-        let marks = [
-            Some(self.permit),
-            Some(self.start),
-            self.conn,
-            self.sent,
-            self.byte,
-            self.first,
-            self.answer,
-            self.last,
-        ];
-        for mark in marks {
-            w.put_optional(mark.map(offset), 6);
-        }
-        w.put_optional(Some(offset(self.end)), 6);
-        let lag = |user: Option<Stamp>, kernel: Option<Stamp>| Some(user?.nanos_since(kernel?));
-        w.put_optional(lag(self.first, self.kernel_first), 4);
-        w.put_optional(lag(self.answer, self.kernel_answer), 4);
-        w.put_optional(lag(self.last, self.kernel_last), 4);
-        w.put_optional(self.stall_ns, 6);
-        w.put(u64::from(self.kernel_stall_code()), 4);
-        for tokens in [self.prompt_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens] {
-            w.put_optional(tokens.map(u64::from), 3);
-        }
-        w.put(u64::from(self.events), 3);
-        w.put_optional(self.tokens_after_first.map(u64::from), 3);
-        debug_assert_eq!(w.at, Record::BYTES);
-        w.bytes
-    }
-
-    /// The record stored in `bytes`; `None` if a code in it is not one of ours.
-    #[must_use]
-    pub fn decode(bytes: &[u8; Record::BYTES]) -> Option<Record> {
-        let mut r = Reader { bytes, at: 0 };
-        let index = r.take(6);
-        let session = r.take(6);
-        let (turn, endpoint, model) = (r.take(2) as u16, r.take(2) as u16, r.take(2) as u16);
-        let phase = match r.take(1) {
-            0 => Phase::Warmup,
-            1 => Phase::Measured,
-            _ => return None,
-        };
-        let class = Class::from_code(r.take(1) as u8)?;
-        let status = r.take(2) as u16;
-        let kind = Kind::from_code(r.take(1) as u8)?;
-        let sources = r.take(1) as u8;
-        let flags = Flags::from_bits(r.take(2) as u16);
-        let plan = Stamp::from_nanos(r.take(8));
-        let mut mark = || r.take_optional(6).map(|ns| Stamp::from_nanos(plan.as_nanos().saturating_add(ns)));
-        let (permit, start) = (mark()?, mark()?);
-        let (conn, sent, byte, first, answer, last) = (mark(), mark(), mark(), mark(), mark(), mark());
-        let end = mark()?;
-        let mut kernel = |user: Option<Stamp>| {
-            let lag = r.take_optional(4)?;
-            Some(Stamp::from_nanos(user?.as_nanos().saturating_sub(lag)))
-        };
-        let (kernel_first, kernel_answer, kernel_last) = (kernel(first), kernel(answer), kernel(last));
-        let stall_ns = r.take_optional(6);
-        let kernel_stall_ns = kernel_stall(stall_ns, r.take(4) as u32);
-        let mut tokens = || r.take_optional(3).map(|n| n as u32);
-        let (prompt_tokens, output_tokens, cached_tokens, reasoning_tokens) =
-            (tokens(), tokens(), tokens(), tokens());
-        let events = r.take(3) as u32;
-        let tokens_after_first = r.take_optional(3).map(|n| n as u32);
-        Some(Record {
-            index,
-            session,
-            turn,
-            endpoint,
-            model,
-            phase,
-            outcome: Outcome { class, kind, status },
-            flags,
-            plan,
-            permit,
-            start,
-            conn,
-            sent,
-            byte,
-            first,
-            answer,
-            last,
-            end,
-            kernel_first,
-            kernel_answer,
-            kernel_last,
-            stall_ns,
-            kernel_stall_ns,
-            prompt_tokens,
-            prompt_source: source(sources >> 4)?,
-            output_tokens,
-            output_source: source(sources & 15)?,
-            cached_tokens,
-            reasoning_tokens,
-            events,
-            tokens_after_first,
-        })
-    }
-
-    /// The kernel stall as its signed difference from the user stall, biased by 2^31; 0 means absent.
-    fn kernel_stall_code(&self) -> u32 {
-        match (self.stall_ns, self.kernel_stall_ns) {
-            (Some(user), Some(kernel)) => {
-                let difference = (i128::from(kernel) - i128::from(user))
-                    .clamp(-i128::from(i32::MAX), i128::from(i32::MAX));
-                (difference + (1 << 31)) as u32
-            }
-            _ => 0,
-        }
-    }
-}
-
-fn kernel_stall(user: Option<u64>, code: u32) -> Option<u64> {
-    let user = i128::from(user?);
-    (code != 0).then(|| (user + i128::from(code) - (1 << 31)).max(0) as u64)
-}
-
-fn source(code: u8) -> Option<TokenSource> {
-    Some(match code {
-        0 => TokenSource::Unknown,
-        1 => TokenSource::Usage,
-        2 => TokenSource::Tokenizer,
-        3 => TokenSource::Events,
-        _ => return None,
-    })
-}
-
-struct Writer {
-    bytes: [u8; Record::BYTES],
-    at: usize,
-}
-
-impl Writer {
-    fn put(&mut self, value: u64, width: usize) {
-        let value = value.min(largest(width));
-        self.bytes[self.at..self.at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-        self.at += width;
-    }
-
-    /// All ones stand for "absent"; a value that large is stored as one less.
-    fn put_optional(&mut self, value: Option<u64>, width: usize) {
-        let absent = largest(width);
-        self.put(value.map_or(absent, |v| v.min(absent - 1)), width);
-    }
-}
-
-struct Reader<'a> {
-    bytes: &'a [u8; Record::BYTES],
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn take(&mut self, width: usize) -> u64 {
-        let mut le = [0; 8];
-        le[..width].copy_from_slice(&self.bytes[self.at..self.at + width]);
-        self.at += width;
-        u64::from_le_bytes(le)
-    }
-
-    fn take_optional(&mut self, width: usize) -> Option<u64> {
-        Some(self.take(width)).filter(|v| *v != largest(width))
-    }
-}
-
-const fn largest(width: usize) -> u64 {
-    if width >= 8 { u64::MAX } else { (1 << (8 * width)) - 1 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn full() -> Record {
+    pub(super) fn full() -> Record {
         let at = Stamp::from_millis;
         Record {
             index: 1 << 40,
@@ -579,31 +418,6 @@ mod tests {
     }
 
     #[test]
-    fn decode_undoes_encode() {
-        let record = full();
-        assert_eq!(Record::decode(&record.encode()), Some(record));
-        let bare = Record::planned(5, Stamp::from_millis(7));
-        assert_eq!(Record::decode(&bare.encode()), Some(bare));
-    }
-
-    #[test]
-    fn values_beyond_a_field_saturate_and_stay_present() {
-        let mut record = full();
-        record.prompt_tokens = Some(u32::MAX);
-        record.end = record.plan + std::time::Duration::from_secs(1_000_000_000);
-        let back = Record::decode(&record.encode()).unwrap();
-        assert_eq!(back.prompt_tokens, Some((1 << 24) - 2));
-        assert_eq!(back.end.nanos_since(back.plan), (1 << 48) - 2);
-    }
-
-    #[test]
-    fn foreign_codes_are_refused() {
-        let mut bytes = full().encode();
-        bytes[19] = 200;
-        assert_eq!(Record::decode(&bytes), None);
-    }
-
-    #[test]
     fn formulas_follow_the_marks() {
         let r = full();
         assert_eq!(r.cap_wait_ns(), 1_000_000);
@@ -615,6 +429,28 @@ mod tests {
         assert_eq!(r.stream_ns(), 999_000_000);
         assert_eq!(r.tpot_ns(), Some(800_000_000.0 / 63.0));
         assert_eq!(r.tpot_adjusted_ns(), Some(800_000_000.0 / 62.0));
+    }
+
+    #[test]
+    fn kernel_stamps_take_the_place_of_all_marks_or_of_none() {
+        let r = full();
+        let by_kernel = r.by_kernel().unwrap();
+        assert_eq!(by_kernel.ttft_ns(), Some(197_000_000));
+        assert_eq!(by_kernel.ttfa_ns(), Some(297_000_000));
+        assert_eq!(by_kernel.e2e_ns(), Some(996_000_000));
+        assert_eq!(by_kernel.tpot_ns(), Some(799_000_000.0 / 63.0));
+        assert_eq!(by_kernel.stall_ns, Some(5_100_000));
+        assert_eq!((by_kernel.byte, by_kernel.end, by_kernel.start), (r.byte, r.end, r.start));
+        let late = Record { byte: r.first, ..r };
+        assert_eq!(late.by_kernel().unwrap().byte, r.kernel_first, "head and first event came in one read");
+        for missing in [
+            Record { kernel_first: None, ..r },
+            Record { kernel_answer: None, ..r },
+            Record { kernel_last: None, ..r },
+            Record { kernel_stall_ns: None, ..r },
+        ] {
+            assert_eq!(missing.by_kernel(), None);
+        }
     }
 
     #[test]

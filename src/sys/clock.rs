@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::receive::WallStamp;
 use crate::time::Stamp;
 
 /// What a [`RunClock`] reads.
@@ -95,6 +96,27 @@ impl RunClock {
         self.epoch_wall_ns
     }
 
+    /// Looks at the wall clock (about 0.2 us): the tightest of several brackets.
+    #[must_use]
+    pub fn wall_offset(&self) -> WallOffset {
+        const LOOKS: usize = 5;
+        let mut best = WallOffset { wall_minus_run_ns: 0, error_ns: u64::MAX };
+        for _ in 0..LOOKS {
+            let before = self.now();
+            let wall = wall_ns();
+            let width = self.now().nanos_since(before);
+            if width / 2 < best.error_ns {
+                let middle = before.as_nanos() + width / 2;
+                let offset = i128::from(wall) - i128::from(middle);
+                best = WallOffset {
+                    wall_minus_run_ns: i64::try_from(offset).unwrap_or(i64::MAX),
+                    error_ns: width / 2,
+                };
+            }
+        }
+        best
+    }
+
     /// How far this clock has moved away from `CLOCK_MONOTONIC` since the epoch, ns (positive: ahead).
     #[must_use]
     pub fn drift_ns(&self) -> i64 {
@@ -105,6 +127,25 @@ impl RunClock {
             Source::Monotonic => monotonic,
         };
         own as i64 - monotonic as i64
+    }
+}
+
+/// Where the wall clock stood against a run's time line when it was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallOffset {
+    /// Wall clock minus run clock, ns.
+    pub wall_minus_run_ns: i64,
+    /// By how much that may be wrong, ns: half the time that the look took.
+    pub error_ns: u64,
+}
+
+impl WallOffset {
+    /// The stamp on the run's time line; the epoch for what came before it.
+    #[inline]
+    #[must_use]
+    pub fn stamp(&self, at: WallStamp) -> Stamp {
+        let ns = i128::from(at.0) - i128::from(self.wall_minus_run_ns);
+        Stamp::from_nanos(u64::try_from(ns.max(0)).unwrap_or(u64::MAX))
     }
 }
 

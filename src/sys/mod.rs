@@ -9,6 +9,7 @@ pub mod epoll;
 pub mod host;
 pub mod limits;
 pub mod listener;
+pub mod receive;
 pub mod signals;
 pub mod socket;
 pub mod timerfd;
