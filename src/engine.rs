@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::metrics::Tally;
     use crate::plan::{Load, Stop};
-    use crate::run::{Span, Tick, Window};
+    use crate::run::{Span, Stamps, Tick, Window};
     use crate::time::Stamp;
 
     /// A table of prepared results, handed out in order.
@@ -153,6 +153,8 @@ mod tests {
             tally: Tally::default(),
             records: None,
             shards: Vec::new(),
+            host: None,
+            stamps: Stamps::default(),
             examples: Vec::new(),
             interrupted,
         }

@@ -218,7 +218,7 @@ impl Exchange {
 
     /// Taken in hand, before looking for a connection.
     pub fn on_start(&mut self, now: Stamp) {
-        self.answer.record.start = now;
+        self.answer.on_start(now);
     }
 
     /// The connection is ready; `fresh` if it was opened for this request.
@@ -245,6 +245,7 @@ impl Exchange {
         if !self.over && self.answer.record.byte.is_none() && !bytes.is_empty() {
             self.answer.record.byte = Some(at.read);
         }
+        self.answer.on_read(at);
         let mut rest = bytes;
         while !self.over {
             match self.http.next(rest) {

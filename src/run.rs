@@ -1,7 +1,8 @@
 //! What an engine hands up: the result of a level, and the events on the way.
 
 use crate::metrics::{Outcome, Tally};
-use crate::plan::Level;
+use crate::plan::{Level, Timestamps};
+use crate::stats::Histogram;
 use crate::time::Stamp;
 
 /// The measurement window `[start, end)` of a level.
@@ -66,6 +67,67 @@ pub struct ShardCheck {
     pub connects: u64,
     /// Requests resent on a fresh connection.
     pub resent: u64,
+    /// Our own lateness in starting each request, whatever became of it, ns.
+    pub schedule_delay: Histogram,
+    /// How late a tick of 10 ms was seen, ns: what any event may have had to wait.
+    pub loop_lag: Histogram,
+    /// User stamp minus kernel stamp of each stamped read, ns.
+    pub receive_lag: Histogram,
+    /// Bytes that waited in the receive queue, one value per read.
+    pub queue_bytes: Histogram,
+    /// Reads that returned bytes without a kernel stamp while stamps were on.
+    pub unstamped: u64,
+    /// Kernel stamps that would lie after the read that gave them; they count as the read's own.
+    pub ahead: u64,
+    /// Smoothed round-trip time of the connection at the end of each request, ns.
+    pub rtt: Histogram,
+    /// Segments that were sent again.
+    pub retransmits: u64,
+    /// The wall clock against ours.
+    pub wall: WallCheck,
+}
+
+/// The wall clock, which kernel stamps are in, against the run's clock during a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallCheck {
+    /// By how much a kernel stamp may be misplaced on the run's time line, ns.
+    pub error_ns: u64,
+    /// The largest step of the wall clock, ns (positive: set forward): it makes kernel stamps worthless.
+    pub step_ns: Option<i64>,
+}
+
+/// What the machine went through during a level; `None` where it does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostCheck {
+    /// Busy share of all CPUs that the machine has, whoever used them, 0..=1.
+    pub busy_share: Option<f64>,
+    /// Share of the CPUs' time that other guests of the physical machine took, 0..=1.
+    pub steal_share: Option<f64>,
+    /// Time that threads of our control group were held back by its CPU quota, s.
+    pub throttled_s: Option<f64>,
+    /// Page faults of the process that waited for a disk.
+    pub major_faults: u64,
+    /// Page faults of the process that did not.
+    pub minor_faults: u64,
+    /// Times that a thread of the process was put aside although it had more to do.
+    pub preemptions: u64,
+    /// Pages that the machine read from swap and wrote to it.
+    pub swapped_pages: Option<u64>,
+    /// TCP sockets of the machine that hold a port in TIME_WAIT, at the end of the level.
+    pub time_wait: Option<u64>,
+    /// Local ports that the machine gives to connections.
+    pub ports: Option<u64>,
+    /// Records that could not be written.
+    pub records_lost: u64,
+}
+
+/// Which stamps a level's latencies rest on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// What was in use.
+    pub in_use: Timestamps,
+    /// Why that is less than the plan asked for; `None` if it is not.
+    pub why_not: Option<String>,
 }
 
 /// One failure of a class, as an example for the reader.
@@ -94,6 +156,10 @@ pub struct LevelResult {
     pub records: Option<RecordRange>,
     /// Self-check of each shard.
     pub shards: Vec<ShardCheck>,
+    /// What the machine went through; `None` in virtual time.
+    pub host: Option<HostCheck>,
+    /// Which stamps the latencies rest on.
+    pub stamps: Stamps,
     /// At most one failure per outcome.
     pub examples: Vec<Example>,
     /// Ended early by the user.

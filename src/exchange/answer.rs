@@ -32,6 +32,29 @@ pub(super) struct Answer {
     last_read_no: Option<u64>,
     /// Running token count at the last event that told one.
     running: Running,
+    reads: Reads,
+}
+
+/// The reads of the response: what the last one brought came after the one before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads {
+    last_no: Option<u64>,
+    /// Stamps of the last read and of the one before; the start of the request before the first.
+    last: Stamp,
+    before: Stamp,
+    kernel_last: Stamp,
+    kernel_before: Stamp,
+}
+
+impl Reads {
+    #[inline]
+    fn on_read(&mut self, at: &Arrival) {
+        if self.last_no != Some(at.read_no) {
+            self.last_no = Some(at.read_no);
+            (self.before, self.last) = (self.last, at.read);
+            (self.kernel_before, self.kernel_last) = (self.kernel_last, at.kernel.unwrap_or(at.read));
+        }
+    }
 }
 
 /// One choice of the answer.
@@ -125,6 +148,7 @@ impl Answer {
             choices: Vec::new(),
             last_read_no: None,
             running: Running::default(),
+            reads: Reads::default(),
         }
     }
 
@@ -150,6 +174,19 @@ impl Answer {
         self.choices.resize(ask.answers.max(1) as usize, Choice::default());
         self.last_read_no = None;
         self.running = Running::default();
+        self.reads = Reads::default();
+    }
+
+    /// The request is on its way: no byte of the answer is older.
+    pub(super) fn on_start(&mut self, now: Stamp) {
+        self.record.start = now;
+        self.reads = Reads { last: now, kernel_last: now, ..Reads::default() };
+    }
+
+    /// Bytes of the response were read.
+    #[inline]
+    pub(super) fn on_read(&mut self, at: &Arrival) {
+        self.reads.on_read(at);
     }
 
     /// Makes room for gaps by kernel stamps, once it is known that there are such.
@@ -285,8 +322,12 @@ impl Answer {
     fn on_content(&mut self, at: &Arrival, said: &Said, tokens: Option<u32>) {
         let record = &mut self.record;
         record.events = record.events.saturating_add(1);
-        if self.last_read_no == Some(at.read_no) {
+        let joined = self.last_read_no == Some(at.read_no);
+        if joined {
             record.flags.insert(Flags::COALESCED);
+            if record.events == 2 {
+                record.flags.insert(Flags::FIRST_COALESCED);
+            }
         }
         self.last_read_no = Some(at.read_no);
         if record.first.is_none() {
@@ -301,17 +342,25 @@ impl Answer {
         record.last = Some(at.read);
         record.kernel_last = at.kernel;
         self.running.at_last = tokens.and(self.running.count);
+        // Events of several choices in one read say nothing of the gaps of each.
+        let joined = joined && self.choices.len() == 1;
         for choice in self.choices.iter_mut().filter(|choice| choice.touched) {
             choice.touched = false;
             if let Some(last) = choice.last {
                 let gap = at.read.nanos_since(last);
-                match tokens {
-                    Some(tokens) => self.gaps.record_tokens(gap, tokens),
-                    None => self.gaps.record(gap),
+                if joined {
+                    self.gaps.record_joined(at.read.nanos_since(self.reads.before));
+                } else {
+                    self.gaps.record(gap);
                 }
+                self.gaps.record_per_token(gap, tokens.unwrap_or(0));
             }
             if let (Some(last), Some(now)) = (choice.kernel_last, at.kernel) {
-                self.kernel_gaps.record(now.nanos_since(last));
+                if joined {
+                    self.kernel_gaps.record_joined(now.nanos_since(self.reads.kernel_before));
+                } else {
+                    self.kernel_gaps.record(now.nanos_since(last));
+                }
             }
             choice.last = Some(at.read);
             choice.kernel_last = at.kernel;

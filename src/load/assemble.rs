@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::load::leg::ShardReport;
 use crate::metrics::Tally;
-use crate::plan::{Arrivals, Level};
-use crate::run::{Example, LevelResult, RecordRange, Span, Window};
+use crate::plan::{Arrivals, Level, Timestamps};
+use crate::run::{Example, HostCheck, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use crate::time::Stamp;
 
 /// Levels planned at least this long have their ramp cut off and end with the planned length.
@@ -24,12 +24,21 @@ pub(crate) struct LegOutcome {
     pub(crate) interrupted: bool,
 }
 
+/// What a level's result holds beside the shards' reports.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) records: Option<RecordRange>,
+    pub(crate) host: Option<HostCheck>,
+    /// Which stamps were taken.
+    pub(crate) stamps: Stamps,
+}
+
 /// The result of the level at place `ordinal`.
 pub(crate) fn level_result(
     ordinal: usize,
     level: &Level,
     outcome: LegOutcome,
-    records: Option<RecordRange>,
+    beside: Beside,
 ) -> LevelResult {
     let span = span(&outcome, level);
     let window = if is_windowed(level) && !outcome.interrupted {
@@ -50,17 +59,44 @@ pub(crate) fn level_result(
     if is_windowed(level) && outcome.interrupted {
         tally.include_early();
     }
+    let shards: Vec<ShardCheck> = outcome.reports.into_iter().map(|report| report.check).collect();
+    let stamps = stamps(beside.stamps, &shards);
+    if stamps.in_use == Timestamps::User {
+        tally.forget_kernel_stamps();
+    }
     LevelResult {
         ordinal,
         level: level.clone(),
         span,
         window,
         tally,
-        records,
-        shards: outcome.reports.into_iter().map(|report| report.check).collect(),
+        records: beside.records,
+        shards,
+        host: beside.host,
+        stamps,
         examples,
         interrupted: outcome.interrupted,
     }
+}
+
+/// What the latencies of a level rest on: kernel stamps are worth nothing if the wall clock was set while they were
+/// taken, or if the kernel gave none.
+fn stamps(asked: Stamps, shards: &[ShardCheck]) -> Stamps {
+    if asked.in_use == Timestamps::User {
+        return asked;
+    }
+    let step_ns = shards.iter().filter_map(|shard| shard.wall.step_ns).max_by_key(|step| step.unsigned_abs());
+    let given: u64 = shards.iter().map(|shard| shard.receive_lag.n()).sum();
+    let missing: u64 = shards.iter().map(|shard| shard.unstamped).sum();
+    let why_not = match step_ns {
+        Some(step) => format!(
+            "the wall clock was set by {:+.3} ms during the level: its kernel stamps are void",
+            step as f64 / 1e6
+        ),
+        None if given == 0 && missing > 0 => "the kernel stamped none of the reads".to_owned(),
+        None => return asked,
+    };
+    Stamps { in_use: Timestamps::User, why_not: Some(why_not) }
 }
 
 fn is_windowed(level: &Level) -> bool {
@@ -109,6 +145,7 @@ pub(crate) fn seconds(s: f64) -> Duration {
 mod tests {
     use super::*;
     use crate::plan::{Load, Stop};
+    use crate::run::WallCheck;
 
     fn level(duration_s: Option<f64>, units: Option<u64>) -> Level {
         Level { load: Load::closed(2), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0 }
@@ -143,6 +180,24 @@ mod tests {
         assert_eq!(cut(300.0, &[1000]), 30.0);
         assert_eq!(cut(60.0, &[9000, 8000, 100]), 16.0);
         assert_eq!(cut(60.0, &[100_000]), 30.0);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_or_a_silent_kernel_voids_the_kernel_stamps() {
+        let both = || Stamps { in_use: Timestamps::Both, why_not: None };
+        let mut good = ShardCheck::default();
+        good.receive_lag.record(5_000);
+        assert_eq!(stamps(both(), std::slice::from_ref(&good)), both());
+        let set =
+            |step_ns| ShardCheck { wall: WallCheck { error_ns: 0, step_ns: Some(step_ns) }, ..good.clone() };
+        let void = stamps(both(), &[good.clone(), set(2_000_000), set(-3_500_000)]);
+        assert_eq!(void.in_use, Timestamps::User);
+        assert!(void.why_not.unwrap().contains("-3.500 ms"));
+        let silent = ShardCheck { unstamped: 3, ..ShardCheck::default() };
+        assert_eq!(stamps(both(), std::slice::from_ref(&silent)).in_use, Timestamps::User);
+        assert_eq!(stamps(both(), &[good.clone(), silent]), both());
+        let user = Stamps { in_use: Timestamps::User, why_not: None };
+        assert_eq!(stamps(user.clone(), &[set(1)]), user);
     }
 
     #[test]

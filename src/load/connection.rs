@@ -49,6 +49,8 @@ pub(super) struct Connection {
     pub(super) last_read: Stamp,
     /// Read number of the last content event.
     pub(super) last_content_read: u64,
+    /// Segments that the kernel had sent again when last asked.
+    pub(super) retransmits: u64,
     /// When the deadline wheel looks at this slot next.
     pub(super) looked_at: Stamp,
     /// The limit that was running when the wheel was last told.
@@ -77,20 +79,31 @@ impl Connection {
             read_no: 0,
             last_read: Stamp::ZERO,
             last_content_read: u64::MAX,
+            retransmits: 0,
             looked_at: Stamp::MAX,
             watched: None,
             times: Vec::new(),
         }
     }
 
-    /// Starts connecting to `address`.
-    pub(super) fn open(&mut self, address: SocketAddr, tls: Option<&TlsRoute>) -> io::Result<()> {
+    /// Starts connecting to `address`, with kernel stamps on its reads if `stamped`.
+    pub(super) fn open(
+        &mut self,
+        address: SocketAddr,
+        tls: Option<&TlsRoute>,
+        stamped: bool,
+    ) -> io::Result<()> {
         self.close();
         self.transport = match tls {
             Some(tls) => Transport::tls(&tls.config, &tls.name)?,
             None => Transport::Plain,
         };
-        self.socket = Some(Socket::connect(address)?);
+        let socket = Socket::connect(address)?;
+        if stamped {
+            socket.stamp_reads()?;
+        }
+        self.socket = Some(socket);
+        self.retransmits = 0;
         self.state = State::Opening;
         self.reused = false;
         self.read_no = 0;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::engine::{Engine, Error};
 use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
-use crate::load::assemble::{self, LegOutcome, records, seconds};
+use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
 use crate::load::leg::{Halt, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
@@ -19,11 +19,13 @@ use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
 use crate::metrics::Phase;
 use crate::pace::{self, Kernel, Mode, Pace};
-use crate::plan::{Driver, Level, Plan};
-use crate::run::{Event, LevelResult, RecordRange, Tick};
+use crate::plan::{Driver, Level, Plan, Timestamps};
+use crate::run::{Event, HostCheck, LevelResult, RecordRange, Stamps, Tick};
 use crate::sys::affinity::pin_to;
 use crate::sys::clock::RunClock;
+use crate::sys::receive::Stamping;
 use crate::sys::signals::Interrupts;
+use crate::sys::usage::{Ports, Usage};
 use crate::sys::waker::Waker;
 use crate::time::Stamp;
 use crate::workload::arrival;
@@ -61,7 +63,12 @@ pub struct LoadEngine {
     shards: Vec<Handle>,
     replies: Receiver<Reply>,
     records: u64,
+    /// Records that could not be written so far.
+    records_lost: u64,
     kernel: Kernel,
+    stamps: Stamps,
+    /// Keeps the kernel's stamps on from before the first connection to the end.
+    _stamping: Option<Stamping>,
 }
 
 /// A running shard.
@@ -82,23 +89,39 @@ impl LoadEngine {
     /// # Errors
     /// The system refuses a thread, a descriptor or the wished driver.
     pub fn start(setup: Setup) -> Result<LoadEngine, Error> {
+        let (stamps, stamping) = enable_stamps(setup.plan.client.timestamps);
         let (reply, replies) = channel();
         let mut shards = Vec::new();
         let mut kernel = Kernel::IoUring;
         for (place, core) in setup.cores.iter().enumerate() {
-            let (handle, of) = start_shard(&setup, place, *core, reply.clone())?;
+            let (handle, of) = start_shard(&setup, (place, *core, stamping.is_some()), reply.clone())?;
             if of == Kernel::Epoll {
                 kernel = Kernel::Epoll;
             }
             shards.push(handle);
         }
-        Ok(LoadEngine { setup, shards, replies, records: 0, kernel })
+        Ok(LoadEngine {
+            setup,
+            shards,
+            replies,
+            records: 0,
+            records_lost: 0,
+            kernel,
+            stamps,
+            _stamping: stamping,
+        })
     }
 
     /// The kernel interface in use; epoll if any shard fell back to it.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel
+    }
+
+    /// Which stamps are taken, and why not those that the plan asked for.
+    #[must_use]
+    pub fn stamps(&self) -> &Stamps {
+        &self.stamps
     }
 
     /// Ends the shards and the spool.
@@ -240,15 +263,17 @@ impl LoadEngine {
         Ok(())
     }
 
-    fn flush_spool(&self, events: Events<'_>) {
-        let Some(spool) = &self.setup.spool else { return };
+    /// Waits until all records are written; gives how many could not be.
+    fn flush_spool(&self, events: Events<'_>) -> u64 {
+        let Some(spool) = &self.setup.spool else { return 0 };
         let spooled = spool.flush();
+        let lost = spooled.lost_bytes / crate::metrics::Record::BYTES as u64;
         if let Some(error) = spooled.error {
-            let lost = spooled.lost_bytes / crate::metrics::Record::BYTES as u64;
             events(Event::Note(&format!(
                 "records could not be written ({error}); {lost} are lost, the histograms have every request"
             )));
         }
+        lost
     }
 }
 
@@ -262,25 +287,73 @@ impl Engine for LoadEngine {
         self.records += records(&warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
         let parts = self.parts(ordinal, level);
+        let before = Usage::read();
         let outcome = self.run_leg(leg, parts, events)?;
+        let after = Usage::read();
         self.records += records(&outcome.reports);
-        self.flush_spool(events);
-        let range = self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first });
-        Ok(assemble::level_result(ordinal, level, outcome, range))
+        let lost_before = self.records_lost;
+        self.records_lost = self.flush_spool(events);
+        let records_lost = self.records_lost - lost_before;
+        let beside = Beside {
+            records: self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first }),
+            host: Some(HostCheck { records_lost, ..host_check(&before, &after) }),
+            stamps: self.stamps.clone(),
+        };
+        let result = assemble::level_result(ordinal, level, outcome, beside);
+        if let Some(why_not) = result.stamps.why_not.as_ref().filter(|_| self.stamps.why_not.is_none()) {
+            events(Event::Note(&format!("{why_not}; the level's latencies are those of user stamps")));
+        }
+        Ok(result)
+    }
+}
+
+/// What the machine went through between two readings.
+fn host_check(before: &Usage, after: &Usage) -> HostCheck {
+    let grown = |of: fn(&Usage) -> Option<u64>| Some(of(after)?.saturating_sub(of(before)?));
+    let share = |part: Option<u64>| {
+        let all = grown(|usage| usage.cpu_all).filter(|all| *all > 0)?;
+        Some(part? as f64 / all as f64)
+    };
+    let ports = Ports::read();
+    HostCheck {
+        busy_share: share(grown(|usage| usage.cpu_busy)),
+        steal_share: share(grown(|usage| usage.cpu_stolen)),
+        throttled_s: grown(|usage| usage.throttled_us).map(|us| us as f64 / 1e6),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        preemptions: after.preemptions.saturating_sub(before.preemptions),
+        swapped_pages: grown(|usage| usage.swapped_pages),
+        time_wait: ports.time_wait,
+        ports: ports.all,
+        records_lost: 0,
+    }
+}
+
+/// Switches the kernel's stamps on if they are wished; a machine that refuses them is measured without.
+fn enable_stamps(wished: Timestamps) -> (Stamps, Option<Stamping>) {
+    if wished == Timestamps::User {
+        return (Stamps { in_use: Timestamps::User, why_not: None }, None);
+    }
+    match Stamping::enable() {
+        Ok(stamping) => (Stamps { in_use: wished, why_not: None }, Some(stamping)),
+        Err(error) => {
+            let why_not = Some(format!("the kernel refuses receive stamps here ({error})"));
+            (Stamps { in_use: Timestamps::User, why_not }, None)
+        }
     }
 }
 
 fn start_shard(
     setup: &Setup,
-    place: usize,
-    core: Option<u32>,
+    of: (usize, Option<u32>, bool),
     reply: Sender<Reply>,
 ) -> Result<(Handle, Kernel), Error> {
+    let (place, core, stamped) = of;
     let (orders, from) = channel();
     let (started, on_start) = channel::<Started>();
     let gauges = Arc::new(Gauges::default());
     let spool = setup.spool.as_ref().map(Spool::sender);
-    let of_thread = ThreadPart { place, core, reply, started, gauges: Arc::clone(&gauges), spool };
+    let of_thread = ThreadPart { place, core, stamped, reply, started, gauges: Arc::clone(&gauges), spool };
     let (clock, driver) = (setup.clock, setup.plan.client.driver);
     let thread = std::thread::Builder::new()
         .name(format!("shard-{place}"))
@@ -303,6 +376,7 @@ fn start_shard(
 struct ThreadPart {
     place: usize,
     core: Option<u32>,
+    stamped: bool,
     reply: Sender<Reply>,
     started: Sender<Started>,
     gauges: Arc<Gauges>,
@@ -327,7 +401,14 @@ fn shard_thread(
             }
         };
         let _ = part.started.send(Ok((pace.waker(), kernel)));
-        let equipment = Equipment { place: part.place, core, pace, gauges: part.gauges, spool: part.spool };
+        let equipment = Equipment {
+            place: part.place,
+            core,
+            pace,
+            gauges: part.gauges,
+            spool: part.spool,
+            stamped: part.stamped,
+        };
         Shard::new(equipment).run(orders, part.reply).await
     })?
 }

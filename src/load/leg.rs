@@ -10,7 +10,7 @@ use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
 use crate::load::target::{Prompt, Target};
 use crate::metrics::{Phase, Tally};
-use crate::plan::{Level, Limits, Plan};
+use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
 use crate::rng::Purpose;
 use crate::run::{Example, ShardCheck};
 use crate::time::Stamp;
@@ -34,6 +34,10 @@ pub(crate) struct Leg {
     pub from_plan: bool,
     /// Keep the time of each content event.
     pub keep_chunks: bool,
+    /// Which stamps the latencies rest on.
+    pub timestamps: Timestamps,
+    /// Time to waste.
+    pub burn: Option<Burn>,
     /// Length of the ramp that is cut off the front of the window.
     pub cut: Duration,
     /// How long open requests are followed after the planned length, or after the user has stopped the run.
@@ -146,6 +150,8 @@ impl Leg {
             permits: None,
             from_plan: level.load.judged_from_plan(),
             keep_chunks: plan.keep.chunks,
+            timestamps: plan.client.timestamps,
+            burn: plan.client.burn,
             cut,
             grace: seconds(level.stop.grace_s),
             duration: level.stop.duration_s.map_or(Duration::MAX, seconds),

@@ -20,6 +20,7 @@ mod spool;
 mod target;
 pub mod tls;
 mod transport;
+mod wall;
 
 pub use coordinator::{LoadEngine, Setup};
 pub use spool::{Spool, SpoolFiles, SpoolSender, Spooled};

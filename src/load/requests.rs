@@ -138,6 +138,8 @@ pub(in crate::load) mod tests {
             limits: Spans::from(&Limits::default()),
             permits: None,
             from_plan: true,
+            timestamps: plan.client.timestamps,
+            burn: None,
             keep_chunks: false,
             cut: Duration::ZERO,
             grace: Duration::ZERO,

@@ -7,6 +7,7 @@
 mod ends;
 mod receiving;
 mod sending;
+mod ticking;
 mod work;
 
 use std::io;
@@ -20,6 +21,7 @@ use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Order, Part, Reply, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::SpoolSender;
+use crate::load::wall::Wall;
 use crate::pace::Pace;
 use crate::sys::cpu::thread_cpu_ns;
 use crate::time::Stamp;
@@ -51,6 +53,8 @@ pub(super) struct Shard {
     gauges: Arc<Gauges>,
     spool: Option<SpoolSender>,
     core: Option<u32>,
+    /// The wall clock, where the kernel stamps what arrives.
+    wall: Option<Wall>,
 }
 
 /// Everything a shard thread needs to begin.
@@ -61,11 +65,14 @@ pub(super) struct Equipment {
     pub(super) pace: Pace,
     pub(super) gauges: Arc<Gauges>,
     pub(super) spool: Option<SpoolSender>,
+    /// The kernel stamps what arrives.
+    pub(super) stamped: bool,
 }
 
 impl Shard {
     pub(super) fn new(equipment: Equipment) -> Shard {
-        let now = equipment.pace.clock().now();
+        let clock = *equipment.pace.clock();
+        let now = clock.now();
         Shard {
             place: equipment.place,
             pace: equipment.pace,
@@ -80,6 +87,7 @@ impl Shard {
             gauges: equipment.gauges,
             spool: equipment.spool,
             core: equipment.core,
+            wall: equipment.stamped.then(|| Wall::new(now, clock.wall_offset())),
         }
     }
 
@@ -128,6 +136,7 @@ impl Shard {
         while requests.prepare_one(&mut agenda) {}
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.check.core = self.core;
+        work.prepare_check(self.wall.is_some());
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
         let start = loop {
@@ -141,11 +150,20 @@ impl Shard {
             self.pace.idle(Stamp::MAX).await?;
         };
         work.begin(start);
+        work.next_tick = start + ticking::TICK;
+        if let Some(wall) = &mut self.wall {
+            wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
+            let _of_the_pause = wall.take_check();
+        }
         // A stop that came before the start: nothing is sent.
         self.check_end(&mut work, self.pace.clock().now());
         let cpu = thread_cpu_ns();
         self.work_off(&mut work).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
+        if let Some(wall) = &mut self.wall {
+            wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
+            work.check.wall = wall.take_check();
+        }
         work.check.wall_ns = self.pace.clock().now().nanos_since(start);
         self.flush_records(&mut work);
         Ok(work.into_report())
@@ -153,6 +171,7 @@ impl Shard {
 
     async fn work_off(&mut self, work: &mut Work) -> io::Result<()> {
         loop {
+            self.burn(work);
             let count = self.pace.poll()?;
             for place in 0..count {
                 if let Some(ready) = self.pace.ready(place) {
@@ -164,6 +183,7 @@ impl Shard {
             }
             self.send_due(work);
             let now = self.pace.clock().now();
+            self.tick(work, now);
             self.check_deadlines(work, now);
             self.check_end(work, now);
             if work.is_over() {
@@ -174,7 +194,9 @@ impl Shard {
                 if next - crate::pace::LEAD > now && work.requests.prepare_one(&mut work.agenda) {
                     continue;
                 }
-                let until = next.min(self.deadlines.next()).min(work.next_end());
+                // A tick is not waited for by spinning: how late a sleeper wakes is part of what it measures.
+                let tick = work.next_tick + crate::pace::LEAD;
+                let until = next.min(self.deadlines.next()).min(work.next_end()).min(tick);
                 self.pace.idle(until).await?;
             }
         }

@@ -10,7 +10,7 @@ use crate::stats::{Histogram, Totals};
 /// gaps of each are taken per choice and all are recorded here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gaps {
-    /// Bucket of each gap, in order.
+    /// Bucket of each gap, in order; [`JOINED`] for a gap between two events of one read, which is zero by the stamps.
     codes: Vec<u16>,
     totals: Totals,
     overflow: u64,
@@ -18,6 +18,25 @@ pub struct Gaps {
     token_codes: Vec<(u16, u16)>,
     token_totals: Totals,
     token_overflow: u64,
+    /// By when before its stamp the first event came at the earliest, if events joined it in its read, ns.
+    first_within_ns: u64,
+}
+
+/// Beyond the code of every bucket.
+const JOINED: u16 = u16::MAX;
+const _: () = assert!(JOINED >= Histogram::BUCKETS);
+
+/// Content events that came in one read: its stamp is right for the last of them, the others came at some time before
+/// and after the read before. So their gaps are known in sum only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lump {
+    /// Sum of the gaps, ns, as the highest value of its bucket in a [`Histogram`]; the most that it can be where the
+    /// first event of the request is among them.
+    pub sum_ns: u64,
+    /// Number of gaps.
+    pub gaps: u32,
+    /// The first gap was recorded with the whole sum, the others with zero. If not, all were recorded with zero.
+    pub led: bool,
 }
 
 impl Gaps {
@@ -37,6 +56,7 @@ impl Gaps {
     /// Forgets the gaps, keeps the memory.
     pub fn clear(&mut self) {
         self.codes.clear();
+        self.first_within_ns = 0;
         self.token_codes.clear();
         (self.totals, self.overflow) = (Totals::new(), 0);
         (self.token_totals, self.token_overflow) = (Totals::new(), 0);
@@ -50,12 +70,52 @@ impl Gaps {
         self.overflow += u64::from(ns > Histogram::HIGHEST_NS);
     }
 
+    /// Records that one more content event came in the read of the one before, at most `within_ns` after the read
+    /// before that: a gap of zero by the stamps, which is part of a [`Lump`].
+    #[inline]
+    pub fn record_joined(&mut self, within_ns: u64) {
+        if self.codes.is_empty() {
+            self.first_within_ns = within_ns;
+        }
+        self.codes.push(JOINED);
+        self.totals.record(0);
+    }
+
+    /// The events that shared a read, read by read.
+    pub fn lumps(&self) -> impl Iterator<Item = Lump> {
+        let mut rest = &self.codes[..];
+        let mut leader = None;
+        std::iter::from_fn(move || {
+            while let Some((&code, others)) = rest.split_first() {
+                if code != JOINED {
+                    (leader, rest) = (Some(code), others);
+                    continue;
+                }
+                let joined = rest.iter().take_while(|code| **code == JOINED).count();
+                rest = &rest[joined..];
+                let led = leader.take();
+                return Some(Lump {
+                    sum_ns: led.map_or(self.first_within_ns, Histogram::bucket_highest),
+                    gaps: u32::try_from(joined + usize::from(led.is_some())).unwrap_or(u32::MAX),
+                    led: led.is_some(),
+                });
+            }
+            None
+        })
+    }
+
     /// Records a gap of `ns` whose event brought `k` tokens: a gap, and `k` times `ns / k` per token.
     ///
     /// The quotient is rounded to the nearest nanosecond. An event without any token is a gap only.
     #[inline]
     pub fn record_tokens(&mut self, ns: u64, k: u32) {
         self.record(ns);
+        self.record_per_token(ns, k);
+    }
+
+    /// Records the tokens of an event alone: `k` times `ns / k`.
+    #[inline]
+    pub fn record_per_token(&mut self, ns: u64, k: u32) {
         if k == 0 {
             return;
         }
@@ -96,14 +156,13 @@ impl Gaps {
     }
 
     /// The gaps in order, each as its bucket in a [`Histogram`].
-    #[must_use]
-    pub fn codes(&self) -> &[u16] {
-        &self.codes
+    pub fn codes(&self) -> impl Iterator<Item = u16> {
+        self.codes.iter().map(|code| if *code == JOINED { 0 } else { *code })
     }
 
     /// Adds the gaps to `histogram`.
     pub fn pool_into(&self, histogram: &mut Histogram) {
-        self.codes.iter().for_each(|code| histogram.record_bucket(*code, 1));
+        self.codes().for_each(|code| histogram.record_bucket(code, 1));
         if !self.codes.is_empty() {
             histogram.add_totals(&self.totals, self.overflow);
         }
@@ -154,6 +213,29 @@ mod tests {
         }
         assert_eq!(per_token, expected);
         assert_eq!(plain.n(), 6);
+    }
+
+    #[test]
+    fn events_of_one_read_make_a_lump() {
+        let mut gaps = Gaps::default();
+        // Read 1: events 1 to 3. Read 2: event 4. Read 3: events 5 and 6. Read 4: events 7 to 9.
+        gaps.record_joined(400);
+        gaps.record_joined(400);
+        gaps.record(20);
+        gaps.record(50);
+        gaps.record_joined(50);
+        gaps.record(60);
+        gaps.record_joined(60);
+        gaps.record_joined(60);
+        let expected = [
+            Lump { sum_ns: 400, gaps: 2, led: false },
+            Lump { sum_ns: 50, gaps: 2, led: true },
+            Lump { sum_ns: 60, gaps: 3, led: true },
+        ];
+        assert_eq!(gaps.lumps().collect::<Vec<_>>(), expected);
+        assert_eq!(gaps.len(), 8);
+        gaps.clear();
+        assert_eq!(gaps, Gaps::default());
     }
 
     #[test]

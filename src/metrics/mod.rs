@@ -5,6 +5,7 @@
 
 pub mod counts;
 pub mod gaps;
+pub mod joined;
 pub mod metric;
 pub mod outcome;
 pub mod record;
@@ -12,6 +13,7 @@ pub mod slo;
 pub mod tally;
 
 pub use gaps::Gaps;
+pub use joined::Joined;
 pub use metric::Metric;
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
 pub use record::{Flags, Phase, Record, TokenSource};

@@ -14,6 +14,7 @@ use crate::stats::{Histogram, Series};
 use crate::time::Stamp;
 
 pub use crate::metrics::gaps::Gaps;
+use crate::metrics::joined::Joined;
 
 /// Counts and histograms of the measured requests of one level.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,9 @@ pub struct Tally {
     /// The same of requests planned before the window: wanted only where the level is cut short and is then reported
     /// whole.
     early: [Histogram; Metric::COUNT],
+    /// What bounds the gaps of [`Metric::Itl`] and [`Metric::ItlKernel`] whose events shared a read.
+    joined: [Joined; 2],
+    early_joined: [Joined; 2],
 }
 
 /// Counts of a set of requests.
@@ -46,7 +50,7 @@ pub struct Population {
 const OPTIONAL: [Metric; 4] = [Metric::ItlKernel, Metric::ItlToken, Metric::TpotAdj, Metric::TtftKernel];
 
 impl Tally {
-    /// A tally of a level whose first planned send is at `start`, ready to be filled: about 4 MiB.
+    /// A tally of a level whose first planned send is at `start`, ready to be filled: about 5 MiB.
     #[must_use]
     pub fn new(start: Stamp) -> Tally {
         let mut tally = Tally { start, ..Tally::default() };
@@ -54,6 +58,7 @@ impl Tally {
         for metric in Metric::ALL.into_iter().filter(|metric| !OPTIONAL.contains(metric)) {
             tally.histograms[metric as usize].prepare();
         }
+        tally.joined[0].prepare();
         tally
     }
 
@@ -90,7 +95,11 @@ impl Tally {
         if !record.outcome.is_ok() {
             return;
         }
-        let histograms = if is_early { &mut self.early } else { &mut self.histograms };
+        let (histograms, joined) = if is_early {
+            (&mut self.early, &mut self.early_joined)
+        } else {
+            (&mut self.histograms, &mut self.joined)
+        };
         for metric in Metric::ALL {
             if let Some(value) = metric.of(record) {
                 histograms[metric as usize].record(metric.to_ticks(value));
@@ -99,11 +108,54 @@ impl Tally {
         user.pool_into(&mut histograms[Metric::Itl as usize]);
         user.pool_tokens_into(&mut histograms[Metric::ItlToken as usize]);
         kernel.pool_into(&mut histograms[Metric::ItlKernel as usize]);
+        joined[0].add(user);
+        joined[1].add(kernel);
+    }
+
+    /// Makes the buckets ready that only kernel stamps fill.
+    pub fn prepare_for_kernel_stamps(&mut self) {
+        self.histograms[Metric::TtftKernel as usize].prepare();
+        self.histograms[Metric::ItlKernel as usize].prepare();
+        self.joined[1].prepare();
+    }
+
+    /// Drops what rests on kernel stamps: they were found to be worth nothing.
+    pub fn forget_kernel_stamps(&mut self) {
+        for histograms in [&mut self.histograms, &mut self.early] {
+            histograms[Metric::TtftKernel as usize] = Histogram::new();
+            histograms[Metric::ItlKernel as usize] = Histogram::new();
+        }
+        self.joined[1] = Joined::default();
+        self.early_joined[1] = Joined::default();
+    }
+
+    /// Lower and upper bound of every quantile of `metric`; `None` if it has no gaps between events of one read, and
+    /// for all metrics but [`Metric::Itl`] and [`Metric::ItlKernel`].
+    #[must_use]
+    pub fn bounds(&self, metric: Metric) -> Option<(Histogram, Histogram)> {
+        self.joined_of(metric)?.bounds(self.histogram(metric))
+    }
+
+    /// Number of gaps of `metric` whose events shared a read.
+    #[must_use]
+    pub fn joined_gaps(&self, metric: Metric) -> u64 {
+        self.joined_of(metric).map_or(0, Joined::gaps)
+    }
+
+    fn joined_of(&self, metric: Metric) -> Option<&Joined> {
+        match metric {
+            Metric::Itl => Some(&self.joined[0]),
+            Metric::ItlKernel => Some(&self.joined[1]),
+            _ => None,
+        }
     }
 
     /// Counts the requests planned before the window among those in it: the level was cut short and has no window.
     pub fn include_early(&mut self) {
         for (ours, early) in self.histograms.iter_mut().zip(&mut self.early) {
+            ours.merge(&std::mem::take(early));
+        }
+        for (ours, early) in self.joined.iter_mut().zip(&mut self.early_joined) {
             ours.merge(&std::mem::take(early));
         }
         self.window = self.whole.clone();
@@ -121,6 +173,12 @@ impl Tally {
             ours.merge(theirs);
         }
         for (ours, theirs) in self.early.iter_mut().zip(&other.early) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.joined.iter_mut().zip(&other.joined) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.early_joined.iter_mut().zip(&other.early_joined) {
             ours.merge(theirs);
         }
     }
@@ -178,7 +236,7 @@ impl Tally {
         let in_turn = !record.flags.contains(Flags::SEVERAL_CHOICES);
         let mut at = first;
         for code in gaps.codes() {
-            let ns = Histogram::bucket_highest(*code);
+            let ns = Histogram::bucket_highest(code);
             // Each gap ends where the next begins; the buckets' rounding up is cut off at the true end.
             at = if in_turn { at.saturating_add(ns).min(last) } else { last };
             self.series.add_gap(at, ns);
@@ -197,6 +255,8 @@ impl Default for Tally {
             last_end: None,
             histograms: array::from_fn(|_| Histogram::new()),
             early: array::from_fn(|_| Histogram::new()),
+            joined: Default::default(),
+            early_joined: Default::default(),
         }
     }
 }

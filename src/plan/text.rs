@@ -10,8 +10,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Client, Driver, Endpoint, Error, Header, Keep, Level, Limits, Load, Plan, RequestOptions,
-    Sampling, Slo, Stop, Target, Tls, Workload, nearest,
+    Arrivals, Burn, Client, Driver, Endpoint, Error, Header, Keep, Level, Limits, Load, Plan, RequestOptions,
+    Sampling, Slo, Stop, Target, Timestamps, Tls, Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -246,6 +246,8 @@ fn full_plan() -> Plan {
             affinity: Some(vec![0]),
             driver: Driver::Auto,
             start_spread_us: 0.0,
+            timestamps: Timestamps::Both,
+            burn: Some(Burn { ms: 0.0, every_s: 0.0 }),
         },
         keep: Keep { records: true, chunks: false },
     }

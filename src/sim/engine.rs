@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
-use crate::load::assemble;
+use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
     Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Requests,
     ShardReport, Work, next_limit,
@@ -13,8 +13,8 @@ use crate::load::virtually::{
 use crate::load::{Spool, SpoolSender, Spooled, Target};
 use crate::metrics::{Class, Flags, Phase, Record};
 use crate::mock::Paper;
-use crate::plan::{Level, Plan};
-use crate::run::{Event, LevelResult, RecordRange, Tick};
+use crate::plan::{Level, Plan, Timestamps};
+use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
 use crate::sys::signals::Interrupts;
 use crate::time::Stamp;
 use crate::wire::json::Json;
@@ -319,7 +319,10 @@ impl Engine for SimEngine {
             events(Event::Note(&format!("records could not be written ({error})")));
         }
         let range = self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first });
-        Ok(assemble::level_result(ordinal, level, outcome, range))
+        // Virtual time has one clock, and no kernel stands between it and the client.
+        let stamps = Stamps { in_use: Timestamps::User, why_not: None };
+        let beside = Beside { records: range, host: None, stamps };
+        Ok(assemble::level_result(ordinal, level, outcome, beside))
     }
 }
 

@@ -122,6 +122,25 @@ impl Histogram {
         }
     }
 
+    /// The histogram with the values of `added` in place of those of `removed`, which must be among its own.
+    ///
+    /// For quantiles: the totals are those of the buckets.
+    #[must_use]
+    pub fn with_exchanged(&self, removed: &Histogram, added: &Histogram) -> Histogram {
+        let mut all = Histogram::new();
+        all.merge(self);
+        all.merge(added);
+        let mut exchanged = Histogram::new();
+        let mut gone = removed.buckets().peekable();
+        for Bucket { lowest, count, .. } in all.buckets() {
+            let taken = gone.next_if(|bucket| bucket.lowest == lowest).map_or(0, |bucket| bucket.count);
+            exchanged.counts_mut().saturating_record_n(lowest, count.saturating_sub(taken));
+        }
+        exchanged.totals = exchanged.totals_of_buckets();
+        exchanged.overflow = self.overflow;
+        exchanged
+    }
+
     /// The histogram with `totals` and `overflow` in place of its own.
     ///
     /// For a histogram that was stored with its exact totals beside it: [`Histogram::from_base64`] knows the

@@ -12,5 +12,7 @@ pub mod listener;
 pub mod receive;
 pub mod signals;
 pub mod socket;
+pub mod tcp_info;
 pub mod timerfd;
+pub mod usage;
 pub mod waker;

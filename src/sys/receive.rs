@@ -2,7 +2,10 @@
 //!
 //! The kernel stamps a packet when it takes it in, before any process wakes. A read gives the stamp of the last byte
 //! that it returns; the stamps of earlier bytes are lost, because the kernel joins packets in the receive queue.
-#![allow(unsafe_code, reason = "control messages of this kind have no safe wrapper in the crates that we use")]
+#![allow(
+    unsafe_code,
+    reason = "control messages of this kind have no safe wrapper in the crates that we use"
+)]
 
 use std::io;
 use std::mem;
@@ -115,7 +118,8 @@ fn stamp_of(message: &libc::msghdr) -> Option<WallStamp> {
         if one.cmsg_level == libc::SOL_SOCKET && one.cmsg_type == libc::SCM_TIMESTAMPING && holds_stamps {
             // SAFETY: the message holds at least one `timespec`, by its length; reading it unaligned asks for nothing
             // more. The first of three is the software stamp.
-            let at: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            let at: libc::timespec =
+                unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
             return wall_stamp(at);
         }
         // SAFETY: as above.

@@ -234,7 +234,7 @@ fn check_timing(id: &str, expected: &Value, exchange: &Exchange) {
     same(id, "stall", &longest, &ms(record.stall_ns));
     let mut codes: Vec<u16> = gaps.iter().map(|gap| Histogram::bucket_of((gap * 1e6) as u64)).collect();
     codes.sort_unstable();
-    let mut found = exchange.gaps().codes().to_vec();
+    let mut found = exchange.gaps().codes().collect::<Vec<_>>();
     found.sort_unstable();
     same(id, "gaps", &codes, &found);
     if let Some(per_token) = expected["itl_token_ms"].as_array() {

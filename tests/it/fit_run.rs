@@ -8,7 +8,7 @@ use tokload::cli::simulate::fit::Estimate;
 use tokload::metrics::{Gaps, Metric, Outcome, Record, Tally, TokenSource};
 use tokload::model::{Batching, Cost, Server, Serving, Settings};
 use tokload::plan::{Endpoint, Level, Load, Plan, Stop};
-use tokload::run::{LevelResult, Span, Window};
+use tokload::run::{LevelResult, Span, Stamps, Window};
 use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, TargetBlock};
 use tokload::run_file::{Destination, RunFile, WallTime};
 use tokload::summary;
@@ -77,6 +77,8 @@ fn drive(settings: &Settings, ordinal: usize, level: &Level, driving: Driving) -
         tally,
         records: None,
         shards: Vec::new(),
+        host: None,
+        stamps: Stamps::default(),
         examples: Vec::new(),
         interrupted: false,
     };

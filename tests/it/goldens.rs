@@ -99,7 +99,7 @@ fn token_timings() {
     assert_close(itl.totals().mean().unwrap() / 1e6, expected("mean_itl_ms"));
     let listed: Vec<u64> = serde_json::from_value(golden["itl_ms"].clone()).unwrap();
     assert_eq!(
-        gaps.codes(),
+        gaps.codes().collect::<Vec<_>>(),
         listed.iter().map(|ms| Histogram::bucket_of(ms * 1_000_000)).collect::<Vec<_>>()
     );
     let tokens_over_e2e = 9.0 / (ms(record.e2e_ns()) / 1e3);

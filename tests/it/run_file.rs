@@ -12,7 +12,7 @@ use tokload::plan::{
     Target, Tls, Workload,
 };
 use tokload::report::{Style, View, terminal};
-use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Window};
+use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SideFile, TargetBlock};
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -113,6 +113,8 @@ impl Sample {
                 sent: requests,
                 ..ShardCheck::default()
             }],
+            host: None,
+            stamps: Stamps::default(),
             examples: examples(&records),
             interrupted: false,
         };

@@ -30,6 +30,11 @@ impl Shard {
         let exchange = &connection.exchange;
         let record = *exchange.record();
         work.on_done(&record, exchange, &connection.times);
+        if let Some(info) = connection.socket.as_ref().and_then(|socket| socket.tcp_info()) {
+            work.check.rtt.record(info.rtt_ns);
+            work.check.retransmits += info.retransmits.saturating_sub(connection.retransmits);
+            connection.retransmits = info.retransmits;
+        }
         self.gauges.on_done(record.outcome.is_ok());
         let due = connection.due;
         if !connection.is_sent {
@@ -166,8 +171,14 @@ mod tests {
     /// 1 ns.
     fn at_the_end() -> (Shard, Work) {
         let pace = Pace::new(RunClock::start(), Mode::Sleep).unwrap();
-        let equipment =
-            Equipment { place: 0, core: None, pace, gauges: Arc::new(Gauges::default()), spool: None };
+        let equipment = Equipment {
+            place: 0,
+            core: None,
+            pace,
+            gauges: Arc::new(Gauges::default()),
+            spool: None,
+            stamped: false,
+        };
         let leg = leg();
         let agenda = Agenda::open(Box::new([(0, 999_999_999)].into_iter()));
         let requests = Requests::new(Arc::clone(&leg), &agenda);

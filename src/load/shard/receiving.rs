@@ -96,15 +96,26 @@ impl Shard {
     pub(super) fn read(&mut self, work: &mut Work, slot: usize, broken: bool) {
         let connection = &mut self.connections[slot];
         let Some(socket) = &connection.socket else { return };
-        let received = socket.receive(&mut self.buffer);
+        // A read without room for control messages is the quicker one.
+        let received = match &self.wall {
+            Some(_) => socket.receive_stamped(&mut self.buffer),
+            None => socket.receive(&mut self.buffer).map(|received| (received, None)),
+        };
         let now = self.pace.clock().now();
+        let (received, stamped) = match received {
+            Ok((received, stamped)) => (Ok(received), stamped),
+            Err(error) => (Err(error), None),
+        };
         match received {
             Ok(Received::Bytes(count)) => {
                 connection.read_no += 1;
                 connection.last_read = now;
                 work.check.reads += 1;
                 work.check.read_bytes += count as u64;
-                let at = Arrival { read: now, kernel: None, read_no: connection.read_no };
+                work.check.queue_bytes.record(count as u64);
+                let read_no = connection.read_no;
+                let kernel = self.kernel_stamp(work, stamped, now);
+                let at = Arrival { read: now, kernel, read_no };
                 self.on_bytes(work, slot, at, count);
             }
             Ok(Received::Nothing) if !broken => {}

@@ -62,6 +62,7 @@ impl Shard {
         connection.last_content_read = u64::MAX;
         connection.exchange.begin(work.leg.ask, record);
         connection.exchange.on_start(now);
+        work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
         work.tally.on_sent(now);
         if connection.state == State::Idle {
             connection.state = State::Busy;
@@ -101,7 +102,8 @@ impl Shard {
             connection.address = (self.preferred[route] + connection.tried) % addresses;
             connection.tried += 1;
             let target = &work.leg.target.routes[route];
-            match connection.open(target.addresses[connection.address], target.tls.as_ref()) {
+            let address = target.addresses[connection.address];
+            match connection.open(address, target.tls.as_ref(), self.wall.is_some()) {
                 Ok(()) => {
                     work.check.connects += 1;
                     match self.send_at_once(work, slot) {

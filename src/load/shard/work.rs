@@ -11,6 +11,7 @@ use crate::load::requests::Requests;
 use crate::load::spool::Block;
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
+use crate::plan::Timestamps;
 use crate::run::{Example, ShardCheck};
 use crate::time::Stamp;
 
@@ -44,6 +45,9 @@ pub(crate) struct Work {
     /// Nothing more is sent, and what is open is given up at this stamp.
     pub(crate) give_up: Option<Stamp>,
     pub(crate) window_start: Stamp,
+    /// When the loop's lag is measured next, and when time is wasted next.
+    pub(crate) next_tick: Stamp,
+    pub(crate) next_burn: Stamp,
     pub(crate) end: Stamp,
     pub(crate) last_plan: Option<Stamp>,
     pub(crate) last_end: Option<Stamp>,
@@ -64,6 +68,8 @@ impl Work {
             in_flight: 0,
             give_up: None,
             window_start: Stamp::ZERO,
+            next_tick: Stamp::MAX,
+            next_burn: Stamp::ZERO,
             end: Stamp::MAX,
             last_plan: None,
             last_end: None,
@@ -79,6 +85,20 @@ impl Work {
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
         self.end = later(start, self.leg.duration);
+    }
+
+    /// Makes memory ready for what a real shard measures of itself.
+    pub(crate) fn prepare_check(&mut self, kernel_stamps: bool) {
+        let check = &mut self.check;
+        for histogram in
+            [&mut check.schedule_delay, &mut check.loop_lag, &mut check.queue_bytes, &mut check.rtt]
+        {
+            histogram.prepare();
+        }
+        if kernel_stamps {
+            check.receive_lag.prepare();
+            self.tally.prepare_for_kernel_stamps();
+        }
     }
 
     /// What the end of the leg asks for at `now`: nothing more is sent from the planned length on or when the user
@@ -134,7 +154,13 @@ impl Work {
         if record.outcome.is_failure() {
             self.keep_example(record.outcome, exchange.message());
         }
-        self.tally.on_done(record, exchange.gaps(), exchange.kernel_gaps(), self.window_start);
+        let (user, kernel) = (exchange.gaps(), exchange.kernel_gaps());
+        match record.by_kernel().filter(|_| self.leg.timestamps == Timestamps::Kernel) {
+            Some(record) if kernel.len() == user.len() => {
+                self.tally.on_done(&record, kernel, kernel, self.window_start);
+            }
+            _ => self.tally.on_done(record, user, kernel, self.window_start),
+        }
         if record.outcome.class != Class::Cancelled {
             self.last_end = self.last_end.max(Some(record.end));
         }
