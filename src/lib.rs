@@ -32,6 +32,7 @@ pub mod model;
 pub mod exchange;
 pub mod run;
 pub mod summary;
+pub mod verdict;
 
 // Floor 4, engines.
 pub mod engine;

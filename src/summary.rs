@@ -4,6 +4,7 @@
 //! requests are in `metrics`. With records everything is exact; without them (`tally` below) it is what histograms
 //! and the series can give.
 
+mod by_stamps;
 mod distribution;
 mod in_flight;
 mod rates;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Record, Tally};
-use crate::plan::Slo;
+use crate::plan::{Slo, Timestamps};
 use crate::run::{LevelResult, Span, Window};
 use crate::stats::{Histogram, Quantile};
 
@@ -38,6 +39,9 @@ pub struct Input<'a> {
     pub slo: Slo,
     /// Whether they are judged from the planned send.
     pub from_plan: bool,
+    /// Which stamps of content events the latencies rest on. With those of the user alone, kernel stamps in the records
+    /// are passed over: they were found to be worth nothing.
+    pub timestamps: Timestamps,
 }
 
 impl<'a> Input<'a> {
@@ -51,6 +55,7 @@ impl<'a> Input<'a> {
             span: result.span,
             slo,
             from_plan: result.level.load.judged_from_plan(),
+            timestamps: result.stamps.in_use,
         }
     }
 }
@@ -63,7 +68,7 @@ impl<'a> Input<'a> {
 #[must_use]
 pub fn level(input: &Input<'_>) -> LevelSummary {
     match input.records {
-        Some(records) => records::summarise(input, records),
+        Some(records) => records::summarise(input, &by_stamps::of(records, input.timestamps)),
         None => tally::summarise(input),
     }
 }
@@ -85,6 +90,21 @@ pub struct LevelSummary {
     pub tokens: Tokens,
     /// Requests in flight during the window; `None` without records.
     pub in_flight: Option<InFlight>,
+    /// The same quantiles by user and by kernel stamps; empty without kernel stamps.
+    pub stamp_pairs: Vec<StampPair>,
+}
+
+/// A quantile of one metric by user stamps and by kernel stamps, over the same requests: those that have both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StampPair {
+    /// What was measured.
+    pub metric: Metric,
+    /// Which quantile: parts per 100 000.
+    pub parts: u32,
+    /// By the stamps after each read, ns.
+    pub user_ns: f64,
+    /// By the kernel's receive stamps, ns.
+    pub kernel_ns: f64,
 }
 
 /// The distribution of one metric: ns, or tokens per second for [`Metric::UserSpeed`].
@@ -111,6 +131,19 @@ pub struct Distribution {
     ///
     /// It counts nanoseconds, or thousandths of a token per second ([`Metric::to_ticks`]).
     pub histogram: Histogram,
+    /// How far the quantiles may be from the truth because events shared a read; `None` where they are as they are.
+    pub bounds: Option<Bounds>,
+}
+
+/// Lower and upper bound of quantiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds {
+    /// Number of values whose events shared a read.
+    pub joined: u64,
+    /// No reported quantile can be below these.
+    pub low: Vec<QuantileValue>,
+    /// Nor above these.
+    pub high: Vec<QuantileValue>,
 }
 
 /// A quantile over requests of which some failed.

@@ -205,7 +205,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
     (
-        &["--pace", "--start", "--share", "--until-ci", "--busy-poll", "--timestamps"],
+        &["--pace", "--start", "--share", "--until-ci", "--busy-poll"],
         Refuse(LATER, "leave it out"),
     ),
     // Taken without a verdict on validity, it would vouch for results that nobody has looked at.

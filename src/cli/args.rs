@@ -177,6 +177,14 @@ pub struct RunArgs {
     /// kernel interface: auto, io_uring or epoll (default: auto)
     #[argh(option, arg_name = "driver")]
     pub driver: Option<String>,
+    /// stamps of arriving bytes: user, kernel or both; both measures the client's own error, kernel takes it out of the
+    /// latencies (default: both where the machine can)
+    #[argh(option, arg_name = "which")]
+    pub timestamps: Option<String>,
+    /// time that each shard wastes, MS per turn of its loop or MS@S every S seconds: shows what a slow client does to
+    /// the numbers (default: none)
+    #[argh(option, hidden_help, arg_name = "ms")]
+    pub client_burn: Option<String>,
 
     /// where to save the result (default: tokload-TIME.json)
     #[argh(option, arg_name = "file")]

@@ -228,6 +228,10 @@ fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
         client.affinity = Some(value::cores("--cpu-affinity", text)?);
     }
     value::set(&mut client.driver, "--driver", &args.driver, value::driver)?;
+    value::set(&mut client.timestamps, "--timestamps", &args.timestamps, value::timestamps)?;
+    if let Some(text) = &args.client_burn {
+        client.burn = Some(value::burn("--client-burn", text)?);
+    }
     value::set(&mut client.start_spread_us, "--start-spread", &args.start_spread, value::number)
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Driver, Error, Slo, nearest};
+use crate::plan::{Burn, Driver, Error, Slo, Timestamps, nearest};
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.
 pub(super) fn set<T>(
@@ -166,6 +166,30 @@ pub fn driver(option: &str, text: &str) -> Result<Driver, Error> {
         "io-uring" | "io_uring" | "uring" => Ok(Driver::IoUring),
         _ => Err(Error::new(option, format!("'{text}' is not a driver"), "give auto, io_uring or epoll")),
     }
+}
+
+/// Which stamps are taken.
+///
+/// # Errors
+/// Unknown names.
+pub fn timestamps(option: &str, text: &str) -> Result<Timestamps, Error> {
+    match text {
+        "both" => Ok(Timestamps::Both),
+        "kernel" => Ok(Timestamps::Kernel),
+        "user" => Ok(Timestamps::User),
+        _ => {
+            Err(Error::new(option, format!("'{text}' is not a kind of stamps"), "give user, kernel or both"))
+        }
+    }
+}
+
+/// Time to waste: `MS` in every turn, `MS@S` every `S` seconds.
+///
+/// # Errors
+/// Not numbers, or negative ones.
+pub fn burn(option: &str, text: &str) -> Result<Burn, Error> {
+    let (ms, every) = text.split_once('@').unwrap_or((text, "0"));
+    Ok(Burn { ms: number(option, ms)?, every_s: seconds(option, every)? })
 }
 
 /// The format of standard output.

@@ -60,9 +60,10 @@ pub(crate) fn level_result(
         tally.include_early();
     }
     let shards: Vec<ShardCheck> = outcome.reports.into_iter().map(|report| report.check).collect();
+    let judged_by_kernel = beside.stamps.in_use == Timestamps::Kernel;
     let stamps = stamps(beside.stamps, &shards);
     if stamps.in_use == Timestamps::User {
-        tally.forget_kernel_stamps();
+        tally.forget_kernel_stamps(judged_by_kernel);
     }
     LevelResult {
         ordinal,

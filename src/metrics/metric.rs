@@ -154,6 +154,26 @@ impl Metric {
         !matches!(self, Metric::Itl | Metric::ItlKernel | Metric::ItlToken)
     }
 
+    /// Whether it is a metric by kernel stamps beside one by user stamps.
+    #[must_use]
+    pub const fn is_by_kernel(self) -> bool {
+        matches!(self, Metric::TtftKernel | Metric::ItlKernel)
+    }
+
+    /// Whether its value depends on the stamps of content events.
+    #[must_use]
+    pub const fn is_stamped(self) -> bool {
+        !matches!(
+            self,
+            Metric::CapWait
+                | Metric::ScheduleDelay
+                | Metric::Connect
+                | Metric::Ttfb
+                | Metric::Stream
+                | Metric::StreamPlan
+        )
+    }
+
     /// The value of one request, in the metric's unit; `None` where it is undefined, and for pooled gaps.
     ///
     /// Durations are whole nanoseconds below 2^53 (104 days), which `f64` holds exactly.

@@ -295,6 +295,12 @@ impl Record {
         })
     }
 
+    /// The record as if there had been no kernel stamps.
+    #[must_use]
+    pub fn without_kernel(&self) -> Record {
+        Record { kernel_first: None, kernel_answer: None, kernel_last: None, kernel_stall_ns: None, ..*self }
+    }
+
     /// Time to the first answer token, ns: `answer - start`.
     #[must_use]
     pub fn ttfa_ns(&self) -> Option<u64> {

@@ -119,14 +119,21 @@ impl Tally {
         self.joined[1].prepare();
     }
 
-    /// Drops what rests on kernel stamps: they were found to be worth nothing.
-    pub fn forget_kernel_stamps(&mut self) {
+    /// Drops what rests on kernel stamps, because they were found to be worth nothing: all metrics of content events if
+    /// these were `judged` by them, else only those that are named after them.
+    pub fn forget_kernel_stamps(&mut self, judged: bool) {
         for histograms in [&mut self.histograms, &mut self.early] {
-            histograms[Metric::TtftKernel as usize] = Histogram::new();
-            histograms[Metric::ItlKernel as usize] = Histogram::new();
+            let by_kernel = |metric: &Metric| metric.is_by_kernel() || (judged && metric.is_stamped());
+            for metric in Metric::ALL.into_iter().filter(by_kernel) {
+                histograms[metric as usize] = Histogram::new();
+            }
         }
-        self.joined[1] = Joined::default();
-        self.early_joined[1] = Joined::default();
+        for joined in [&mut self.joined, &mut self.early_joined] {
+            joined[1] = Joined::default();
+            if judged {
+                joined[0] = Joined::default();
+            }
+        }
     }
 
     /// Lower and upper bound of every quantile of `metric`; `None` if it has no gaps between events of one read, and

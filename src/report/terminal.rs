@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use super::view::{Cell, Column, Row, View};
+use super::view::{Cell, Column, Row, Table, View};
 
 /// How text may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,14 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
         wrap(out, style, "", line)?;
     }
     writeln!(out)?;
-    if view.rows.is_empty() {
+    if view.table.rows.is_empty() {
         writeln!(out, "no level was run")?;
     } else {
-        table(view, style, out)?;
+        table(&view.table, style, out)?;
+    }
+    if !view.budget.rows.is_empty() {
+        writeln!(out)?;
+        table(&view.budget, style, out)?;
     }
     failures(view, style, out)?;
     writeln!(out)?;
@@ -73,12 +77,12 @@ struct Block {
     widths: Vec<usize>,
 }
 
-fn table(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> {
+fn table(view: &Table, style: Style, out: &mut impl Write) -> io::Result<()> {
     let label_width = view
         .rows
         .iter()
         .map(|row| width(&row.label))
-        .chain([HEAD.len()])
+        .chain([width(view.head)])
         .max()
         .unwrap_or(0)
         .min(LABEL_WIDTH_MAX);
@@ -90,7 +94,7 @@ fn table(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> {
         if !groups.trim().is_empty() {
             writeln!(out, "{}", style.paint(format!("{:label_width$}{groups}", "").trim_end(), DIM))?;
         }
-        writeln!(out, "{}", style.paint(&format!("{HEAD:label_width$}{names}"), BOLD))?;
+        writeln!(out, "{}", style.paint(&format!("{:label_width$}{names}", view.head), BOLD))?;
         for row in &view.rows {
             // A second row is said only where it says something.
             let cells = &row.cells[block.columns.clone()];
@@ -103,7 +107,7 @@ fn table(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Cuts the columns into blocks of at most `room` characters, never inside a group.
-fn blocks(view: &View, room: usize) -> Vec<Block> {
+fn blocks(view: &Table, room: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut start = 0;
     while start < view.columns.len() {
@@ -124,7 +128,7 @@ fn blocks(view: &View, room: usize) -> Vec<Block> {
 }
 
 /// Widths of the columns of a group: their widest text, and the first one wider where the group's name needs it.
-fn group_widths(view: &View, columns: std::ops::Range<usize>) -> Vec<usize> {
+fn group_widths(view: &Table, columns: std::ops::Range<usize>) -> Vec<usize> {
     let widest = |column: usize| {
         let cells = view.rows.iter().map(|row| width(text(&row.cells[column])));
         cells.chain([width(view.columns[column].name)]).max().unwrap_or(0)
@@ -163,6 +167,7 @@ fn line(row: &Row, block: &Block, label_width: usize, style: Style) -> String {
         let code = match cell {
             Cell::Failed | Cell::Failures(_) => RED,
             Cell::Absent => DIM,
+            Cell::Suspect(_) => YELLOW,
             Cell::Number(_) if row.second => DIM,
             Cell::Blank | Cell::Number(_) => "",
         };
@@ -217,7 +222,7 @@ fn text(cell: &Cell) -> &str {
         Cell::Absent => "–",
         Cell::Blank => "",
         Cell::Failed => "failed",
-        Cell::Failures(text) | Cell::Number(text) => text,
+        Cell::Failures(text) | Cell::Number(text) | Cell::Suspect(text) => text,
     }
 }
 
@@ -233,7 +238,6 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().map(|width| width + GAP).sum()
 }
 
-const HEAD: &str = "load";
 /// Spaces before a column.
 const GAP: usize = 2;
 const LABEL_WIDTH_MAX: usize = 30;

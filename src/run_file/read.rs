@@ -165,6 +165,8 @@ impl Loaded {
             span: level.span.into(),
             slo: *slo,
             from_plan: setting.load.judged_from_plan(),
+            // A file from before there were kernel stamps has none in its records either.
+            timestamps: level.self_check.timestamps.unwrap_or_default(),
         });
         // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.
         let gaps: Vec<_> = std::mem::take(&mut level.distributions)

@@ -1,10 +1,11 @@
 //! One metric over many requests: exact from values, or from a histogram.
 
+use crate::metrics::Tally;
 use crate::metrics::metric::Metric;
 use crate::stats::quantile::nearest_rank;
 use crate::stats::totals::{self, FloatSum};
 use crate::stats::{Histogram, Quantile};
-use crate::summary::{Distribution, QuantileValue};
+use crate::summary::{Bounds, Distribution, QuantileValue};
 
 impl Distribution {
     /// The distribution of `values`, one per request, beside `failed` requests that have none because they failed.
@@ -24,7 +25,20 @@ impl Distribution {
             quantiles: reported(|quantile| nearest_rank(&values, quantile)),
             with_failures: reported(|quantile| value_at(&values, quantile.rank(n + failed))),
             histogram,
+            bounds: None,
         })
+    }
+
+    /// The distribution of gaps, which only a tally has, with what is uncertain of them.
+    pub(super) fn pooled(metric: Metric, tally: &Tally) -> Option<Distribution> {
+        let pooled = Distribution::of_histogram(metric, tally.histogram(metric), None)?;
+        let bounds = tally.bounds(metric).map(|(low, high)| {
+            let of = |histogram: &Histogram| {
+                reported(|quantile| histogram.quantile(quantile).map(|ticks| metric.from_ticks(ticks as f64)))
+            };
+            Bounds { joined: tally.joined_gaps(metric), low: of(&low), high: of(&high) }
+        });
+        Some(Distribution { bounds, ..pooled })
     }
 
     /// The distribution that `histogram` holds in the ticks of `metric`.
@@ -50,6 +64,7 @@ impl Distribution {
             quantiles: reported(|quantile| histogram.quantile(quantile).map(value)),
             with_failures: failed.map(with_failures).unwrap_or_default(),
             histogram: histogram.clone(),
+            bounds: None,
         })
     }
 

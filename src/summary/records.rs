@@ -5,7 +5,7 @@ use crate::metrics::slo::good;
 use crate::metrics::{Class, Phase, Record};
 use crate::run::Window;
 use crate::summary::rates::{Amounts, level_nanos};
-use crate::summary::{Counts, Distribution, Goodput, Input, LevelSummary, Tokens, in_flight};
+use crate::summary::{Counts, Distribution, Goodput, Input, LevelSummary, Tokens, by_stamps, in_flight};
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     let measured = || records.iter().filter(|record| record.phase == Phase::Measured);
@@ -23,6 +23,11 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         in_window.add(record, &input.window);
         in_level.add(record, &level);
     }
+    let ok = population.iter().copied().filter(|record| record.outcome.is_ok());
+    let mut stamp_pairs = by_stamps::pairs(ok, input.timestamps);
+    if !stamp_pairs.is_empty() {
+        stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
+    }
     let ends = measured().filter(|record| record.outcome.class != Class::Cancelled).map(|record| record.end);
     LevelSummary {
         distributions: distributions(input, &population, counts.failed),
@@ -32,13 +37,14 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         in_flight: Some(in_flight::step_function(measured(), &input.window)),
         counts,
         tokens,
+        stamp_pairs,
     }
 }
 
 fn distributions(input: &Input<'_>, population: &[&Record], failed: u64) -> Vec<Distribution> {
     let distribution = |metric: Metric| {
         if !metric.is_per_request() {
-            return Distribution::of_histogram(metric, input.tally.histogram(metric), None);
+            return Distribution::pooled(metric, input.tally);
         }
         let ok = population.iter().filter(|record| record.outcome.is_ok());
         Distribution::of_values(metric, ok.filter_map(|record| metric.of(record)).collect(), failed)

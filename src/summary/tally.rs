@@ -5,8 +5,9 @@
 
 use crate::metrics::metric::Metric;
 use crate::metrics::tally::Population;
+use crate::plan::Timestamps;
 use crate::summary::rates::{Amounts, level_nanos};
-use crate::summary::{Distribution, Input, LevelSummary};
+use crate::summary::{Distribution, Input, LevelSummary, by_stamps};
 use crate::time::Stamp;
 
 pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
@@ -19,8 +20,10 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
     };
     let failed = population.counts.failed;
     let distribution = |metric: Metric| {
-        let failed = metric.is_per_request().then_some(failed);
-        Distribution::of_histogram(metric, tally.histogram(metric), failed)
+        if !metric.is_per_request() {
+            return Distribution::pooled(metric, tally);
+        }
+        Distribution::of_histogram(metric, tally.histogram(metric), Some(failed))
     };
     LevelSummary {
         distributions: Metric::ALL.into_iter().filter_map(distribution).collect(),
@@ -30,8 +33,15 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
         in_flight: None,
         counts: population.counts.clone(),
         tokens: population.tokens.clone(),
+        stamp_pairs: match input.timestamps {
+            Timestamps::Both => by_stamps::pairs_of(tally, &BOTH),
+            Timestamps::Kernel | Timestamps::User => Vec::new(),
+        },
     }
 }
+
+/// The metrics that a tally has by both stamps.
+const BOTH: [(Metric, Metric); 2] = [(Metric::Ttft, Metric::TtftKernel), (Metric::Itl, Metric::ItlKernel)];
 
 impl Amounts {
     fn of(population: &Population) -> Amounts {

@@ -77,6 +77,7 @@ fn input<'a>(records: &'a [Record], tally: &'a Tally, window: Window) -> Input<'
         span: Span { t0: Stamp::ZERO, t1: at(10_000), t2: at(40_000) },
         slo: Slo::default(),
         from_plan: true,
+        timestamps: crate::plan::Timestamps::Both,
     }
 }
 

@@ -91,6 +91,7 @@ impl Case {
             span: Span { t0, t1, t2 },
             slo: self.slo,
             from_plan: self.records.iter().any(|finished| finished.sched_ms.is_some()),
+            timestamps: tokload::plan::Timestamps::Both,
         });
         (summary, window)
     }

@@ -250,6 +250,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),
+    ("--timestamps", ""),
     ("--tls", ""),
     ("--tls-cert-out", "PEM"),
     ("--tokens-per-step", "tokens"),

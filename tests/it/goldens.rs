@@ -76,6 +76,7 @@ fn whole_level(requests: &[(Record, Gaps)], length: Duration, slo: Slo) -> Level
         span: Span { t0: Stamp::ZERO, t1: end, t2: end },
         slo,
         from_plan: false,
+        timestamps: tokload::plan::Timestamps::Both,
     })
 }
 

@@ -125,6 +125,7 @@ impl Sample {
             span: result.span,
             slo: *slo,
             from_plan: level.load.judged_from_plan(),
+            timestamps: tokload::plan::Timestamps::Both,
         });
         self.run.push(&result, &summary);
         self.records.extend(records);
@@ -269,7 +270,7 @@ fn blocks_that_are_not_known_are_null_and_there() {
     assert!(["telemetry", "records_absent", "chunks"].iter().all(|key| null(&text, key)));
     assert!(["findings", "verdict"].iter().all(|key| null(&text["levels"][0], key)));
     let check = &text["levels"][0]["self_check"];
-    assert!(["receive_lag", "loop_lag", "host_cpu", "memory", "floor"].iter().all(|key| null(check, key)));
+    assert!(["receive_lag", "loop_lag", "rtt", "queue_bytes", "host"].iter().all(|key| null(check, key)));
     assert_eq!(check["cpu_share_max"], 0.25);
 }
 

@@ -3,6 +3,7 @@
 //! One value for every format, so that all show the same numbers. It is made from the run file's blocks alone: a run
 //! that has just ended and one that was loaded take the same way.
 
+mod budget;
 mod failures;
 mod notes;
 mod rows;
@@ -14,10 +15,10 @@ use crate::run_file::RunFile;
 pub struct View {
     /// Lines above the table: which run this is.
     pub title: Vec<String>,
-    /// Columns behind the load.
-    pub columns: Vec<Column>,
-    /// One row per level, and a second one where failures reach a percentile.
-    pub rows: Vec<Row>,
+    /// What was measured: one row per level, and a second one where failures reach a percentile.
+    pub table: Table,
+    /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
+    pub budget: Table,
     /// Failures by outcome, the most frequent first.
     pub failures: Vec<Failure>,
     /// Remarks that the numbers need.
@@ -26,6 +27,17 @@ pub struct View {
     pub next: Vec<String>,
     /// The file that holds the run.
     pub saved: Option<String>,
+}
+
+/// Rows of numbers, each under a label.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the labels are.
+    pub head: &'static str,
+    /// Columns behind the label.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Row>,
 }
 
 /// A column of numbers.
@@ -61,6 +73,8 @@ pub enum Cell {
     Failures(String),
     /// A number, formatted in the unit of its column.
     Number(String),
+    /// A number beyond what is tolerable.
+    Suspect(String),
 }
 
 /// How often an outcome ended a request.
@@ -91,8 +105,16 @@ impl View {
     pub fn new(run: &RunFile, next: &[String], saved: Option<&str>) -> View {
         View {
             title: title(run),
-            columns: rows::COLUMNS.to_vec(),
-            rows: run.levels.iter().flat_map(rows::of).collect(),
+            table: Table {
+                head: "load",
+                columns: rows::COLUMNS.to_vec(),
+                rows: run.levels.iter().flat_map(rows::of).collect(),
+            },
+            budget: Table {
+                head: "client",
+                columns: budget::COLUMNS.to_vec(),
+                rows: run.levels.iter().filter_map(budget::of).collect(),
+            },
             failures: failures::of(run),
             notes: notes::of(run),
             next: next.to_vec(),

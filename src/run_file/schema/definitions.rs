@@ -131,6 +131,36 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "requests",
         "requests whose output tokens are known from usage, from a tokenizer, from the number of content events, not at all: in this order",
     ),
+    (
+        "bounds",
+        "as the metric",
+        "k gaps between events of one read are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k",
+    ),
+    (
+        "self_check.client_error",
+        "ns",
+        "by how much the client may have falsified a quantile: with both stamps |by user stamps - by kernel stamps| of the same requests plus stamp_error_ns; by kernel stamps stamp_error_ns; by user stamps alone the p99 of loop_lag plus that of schedule_delay, estimated",
+    ),
+    (
+        "self_check.stamp_error_ns",
+        "ns",
+        "largest change of the wall clock against the run's clock between two looks 10 ms apart, plus half the duration of a look",
+    ),
+    (
+        "self_check.receive_lag",
+        "ns",
+        "time from the kernel's stamp of the last byte of a read until the read has returned",
+    ),
+    (
+        "self_check.loop_lag",
+        "ns",
+        "how late a shard saw a tick of 10 ms; ticks that passed unseen count each with its own lag",
+    ),
+    (
+        "self_check.rtt",
+        "ns",
+        "the kernel's smoothed round-trip time of the connection, at the end of each request",
+    ),
     ("self_check.cpu_share", "share", "CPU time of a shard's thread divided by the length of the level"),
     (
         "self_check.coalesced_share",

@@ -39,6 +39,22 @@ pub struct DistributionBlock {
     pub histogram: Option<String>,
     /// Values beyond the histogram's range, counted in its last bucket.
     pub overflow: u64,
+    /// How far the quantiles may be from the truth because events shared a read; absent where they are as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<BoundsBlock>,
+}
+
+/// Lower and upper bound of quantiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundsBlock {
+    /// Number of values whose events shared a read.
+    pub joined: u64,
+    /// No quantile can be below these.
+    #[serde(with = "quantiles")]
+    pub low: Vec<QuantileValue>,
+    /// Nor above these.
+    #[serde(with = "quantiles")]
+    pub high: Vec<QuantileValue>,
 }
 
 /// Unit of a distribution.
@@ -81,6 +97,11 @@ impl DistributionBlock {
             with_failures: distribution.with_failures.clone(),
             histogram: Some(distribution.histogram.to_base64()),
             overflow: distribution.histogram.overflow(),
+            bounds: distribution.bounds.as_ref().map(|bounds| BoundsBlock {
+                joined: bounds.joined,
+                low: bounds.low.clone(),
+                high: bounds.high.clone(),
+            }),
         }
     }
 

@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::distribution::{DistributionBlock, by_metric};
+use super::self_check::SelfCheckBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Level, Load};
-use crate::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Window};
+use crate::run::{Example, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
-use crate::stats::{Quantile, Series};
+use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Tokens};
 use crate::time::Stamp;
+use crate::verdict;
 
 /// Everything kept of one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,82 +91,6 @@ pub struct RatesBlock {
     pub level: Rates,
 }
 
-/// What the client says of itself. `None`: not measured yet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SelfCheckBlock {
-    /// Our own lateness.
-    pub schedule_delay: Option<DelayBlock>,
-    /// Busy share of the busiest shard's thread, 0..=1.
-    pub cpu_share_max: Option<f64>,
-    /// Requests sent.
-    pub sent: u64,
-    /// Reads that returned bytes.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Content events.
-    pub events: u64,
-    /// Content events that shared a read with an earlier one.
-    pub coalesced: u64,
-    /// Their share of all content events; `None` without any.
-    pub coalesced_share: Option<f64>,
-    /// Connections opened.
-    pub connects: u64,
-    /// Requests resent on a fresh connection.
-    pub resent: u64,
-    /// Each shard.
-    pub shards: Vec<ShardBlock>,
-    /// User stamp minus kernel receive stamp of the same read.
-    pub receive_lag: Option<Value>,
-    /// Late wake-up of a tick in each shard.
-    pub loop_lag: Option<Value>,
-    /// Busy share, steal and throttling of the host.
-    pub host_cpu: Option<Value>,
-    /// Swap and buffer overflow.
-    pub memory: Option<Value>,
-    /// The tool's own floor on this machine, and the drift of its clock.
-    pub floor: Option<Value>,
-}
-
-/// Our own lateness, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DelayBlock {
-    /// Median.
-    pub p50_ns: Option<f64>,
-    /// 99th percentile.
-    pub p99_ns: Option<f64>,
-    /// Largest.
-    pub max_ns: f64,
-}
-
-/// One shard's self-check.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ShardBlock {
-    /// Core that it was pinned to.
-    pub core: Option<u32>,
-    /// CPU time of its thread, ns.
-    pub cpu_ns: u64,
-    /// Length of the level on it, ns.
-    pub wall_ns: u64,
-    /// `cpu_ns / wall_ns`.
-    pub cpu_share: Option<f64>,
-    /// Requests sent.
-    pub sent: u64,
-    /// Reads that returned bytes.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Content events.
-    pub events: u64,
-    /// Content events that shared a read with an earlier one.
-    pub coalesced: u64,
-    /// Connections opened.
-    pub connects: u64,
-    /// Requests resent on a fresh connection.
-    pub resent: u64,
-}
-
 /// One failure as an example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExampleBlock {
@@ -201,7 +127,7 @@ impl LevelBlock {
             goodput: None,
             tokens: Tokens::default(),
             in_flight: None,
-            self_check: SelfCheckBlock::new(&result.shards),
+            self_check: SelfCheckBlock::new(result, &verdict::budget::client_errors(result, summary)),
             findings: None,
             verdict: None,
             series: Some(Verbatim::of(result.tally.series())),
@@ -222,52 +148,6 @@ impl LevelBlock {
         self.goodput = summary.goodput;
         self.tokens = summary.tokens.clone();
         self.in_flight = summary.in_flight;
-        let delay = self.distributions.get(&Metric::ScheduleDelay);
-        self.self_check.schedule_delay = delay.map(|delay| DelayBlock {
-            p50_ns: delay.quantile(Quantile::P50),
-            p99_ns: delay.quantile(Quantile::P99),
-            max_ns: delay.max,
-        });
-    }
-}
-
-impl SelfCheckBlock {
-    fn new(checks: &[ShardCheck]) -> SelfCheckBlock {
-        let shards: Vec<ShardBlock> = checks.iter().map(ShardBlock::new).collect();
-        let sum = |field: fn(&ShardCheck) -> u64| checks.iter().map(field).sum::<u64>();
-        let (events, coalesced) = (sum(|s| s.events), sum(|s| s.coalesced));
-        SelfCheckBlock {
-            schedule_delay: None,
-            cpu_share_max: shards.iter().filter_map(|s| s.cpu_share).reduce(f64::max),
-            sent: sum(|s| s.sent),
-            reads: sum(|s| s.reads),
-            read_bytes: sum(|s| s.read_bytes),
-            events,
-            coalesced,
-            coalesced_share: share(coalesced, events),
-            connects: sum(|s| s.connects),
-            resent: sum(|s| s.resent),
-            shards,
-            ..SelfCheckBlock::default()
-        }
-    }
-}
-
-impl ShardBlock {
-    fn new(check: &ShardCheck) -> ShardBlock {
-        ShardBlock {
-            core: check.core,
-            cpu_ns: check.cpu_ns,
-            wall_ns: check.wall_ns,
-            cpu_share: share(check.cpu_ns, check.wall_ns),
-            sent: check.sent,
-            reads: check.reads,
-            read_bytes: check.read_bytes,
-            events: check.events,
-            coalesced: check.coalesced,
-            connects: check.connects,
-            resent: check.resent,
-        }
     }
 }
 
@@ -343,10 +223,6 @@ pub fn load_label(load: &Load) -> String {
         label += &format!(" think {} s", load.think_s);
     }
     label
-}
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Enough for an error object, too little for the page of a proxy.

@@ -7,14 +7,13 @@
 mod definitions;
 mod distribution;
 mod level;
+mod self_check;
 mod verbatim;
 
 pub use definitions::Definition;
-pub use distribution::{DistributionBlock, Unit};
-pub use level::{
-    DelayBlock, ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SelfCheckBlock, ShardBlock, SpanBlock,
-    WindowBlock, load_label,
-};
+pub use distribution::{BoundsBlock, DistributionBlock, Unit};
+pub use level::{ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label};
+pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use verbatim::Verbatim;
 
 use std::collections::BTreeMap;
