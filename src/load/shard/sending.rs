@@ -60,7 +60,7 @@ impl Shard {
         connection.times.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
-        connection.exchange.begin(work.leg.ask, record);
+        connection.exchange.begin(work.leg.ask_of(record.index), record);
         connection.exchange.on_start(now);
         work.tally.on_sent(now);
         if connection.state == State::Idle {
