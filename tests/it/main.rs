@@ -22,6 +22,7 @@ mod mock_dialects;
 mod model_fit;
 mod plan;
 mod plan_lengths;
+mod prompt_mix;
 
 mod report;
 mod rig;
