@@ -23,7 +23,6 @@ mod model_fit;
 mod plan;
 mod plan_lengths;
 mod prompt_mix;
-
 mod report;
 mod rig;
 mod run_file;
