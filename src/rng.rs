@@ -11,8 +11,8 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 pub enum Purpose {
     /// The gaps between planned sends.
     Arrivals = 1,
-    /// Input and output lengths of a request.
-    Lengths = 2,
+    /// The length of a request's own prompt.
+    InputLengths = 2,
     /// The words of a measured prompt.
     Prompt = 3,
     /// The words of a warm-up prompt, disjoint from the measured ones.
@@ -25,6 +25,14 @@ pub enum Purpose {
     StepCost = 7,
     /// Which request meets which fault of the mock server.
     MockFault = 8,
+    /// The length of a request's answer.
+    OutputLengths = 9,
+    /// The words of a beginning that measured prompts share.
+    Prefix = 10,
+    /// Which of the shared beginnings a prompt has.
+    PrefixChoice = 11,
+    /// The words of a beginning that warm-up prompts share, disjoint from the measured ones.
+    WarmupPrefix = 12,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.
@@ -70,7 +78,7 @@ mod tests {
         let base = first(7, Purpose::Prompt, 3);
         assert_eq!(base, first(7, Purpose::Prompt, 3));
         assert_ne!(base, first(8, Purpose::Prompt, 3));
-        assert_ne!(base, first(7, Purpose::Lengths, 3));
+        assert_ne!(base, first(7, Purpose::InputLengths, 3));
         assert_ne!(base, first(7, Purpose::Prompt, 4));
     }
 

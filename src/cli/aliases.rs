@@ -4,6 +4,8 @@
 //! the option is refused with what to do instead; nothing is silently ignored but what says what is so anyway. Names
 //! are spelt with dashes; the reading of a command line is `normalise`'s.
 
+mod guidellm;
+
 use serde_json::{Map, Value as Json};
 
 use self::Action::{Accept, Convert, Noted, Refuse, Same};
@@ -105,7 +107,9 @@ fn find(
 
 const LATER: &str = "is not supported yet";
 const NO_TOKENIZER: &str = "leave it out: tokens are counted by the server's usage";
-const LENGTHS: &str = "give fixed lengths by --random-input-len and --random-output-len";
+const LENGTHS: &str = "give lengths by --random-input-len and --random-output-len, numbers or distributions";
+const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
+                        --prefix-prompt-length";
 const DATA: &str = "use --dataset-name random with --random-input-len and --random-output-len";
 const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
@@ -118,10 +122,10 @@ const MEASURE: &str = "leave it out: only the client's own measurements are take
 static OF_ONE_TOOL: [(Tool, &[&str], Action); 7] = [
     (
         Tool::Aiperf,
-        &["--num-prompts", "--num-dataset-entries"],
-        Refuse(
-            "is the number of different prompts in aiperf",
-            "leave it out, since every request has a prompt of its own; requests are --request-count",
+        &["--num-prompts"],
+        Noted(
+            "--num-dataset-entries",
+            "--num-prompts is the number of different prompts here, as in aiperf; requests are --request-count",
         ),
     ),
     (Tool::Aiperf, &["--model", "--model-names", "-m"], Convert(models)),
@@ -204,10 +208,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
-    (
-        &["--pace", "--start", "--share", "--until-ci", "--busy-poll"],
-        Refuse(LATER, "leave it out"),
-    ),
+    (&["--pace", "--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
     // Taken without a verdict on validity, it would vouch for results that nobody has looked at.
     (&["--strict"], Refuse(LATER, "leave it out: results carry no verdict on their validity so far")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
@@ -252,6 +253,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--synthetic-input-tokens-mean",
             "--prompt-input-tokens-mean",
             "--mean-input-tokens",
+            "--prefix-repetition-suffix-len",
+            "--gsp-question-len",
         ],
         Same("--random-input-len"),
     ),
@@ -262,24 +265,19 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--output-tokens-mean",
             "--prompt-output-tokens-mean",
             "--mean-output-tokens",
+            "--prefix-repetition-output-len",
+            "--gsp-output-len",
         ],
         Same("--random-output-len"),
     ),
     (
-        &[
-            "--isl-stddev",
-            "--synthetic-input-tokens-stddev",
-            "--prompt-input-tokens-stddev",
-            "--stddev-input-tokens",
-            "--osl-stddev",
-            "--output-tokens-stddev",
-            "--prompt-output-tokens-stddev",
-            "--stddev-output-tokens",
-        ],
-        Convert(no_spread),
+        &["--synthetic-input-tokens-stddev", "--prompt-input-tokens-stddev", "--stddev-input-tokens"],
+        Same("--isl-stddev"),
     ),
-    (&["--random-range-ratio"], Convert(no_range)),
-    (&["--random-prefix-len"], Convert(no_prefix)),
+    (
+        &["--output-tokens-stddev", "--prompt-output-tokens-stddev", "--stddev-output-tokens"],
+        Same("--osl-stddev"),
+    ),
     (&["--random-seed"], Same("--seed")),
     (&["--disable-ignore-eos"], Same("--no-ignore-eos")),
     (&["--extra-inputs"], Convert(extra_inputs)),
@@ -300,16 +298,10 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--rankings-*", "--accuracy-*", "--prompt-corpus"], Refuse(LATER, DATA)),
     (
-        &[
-            "--dataset-path",
-            "--prompts",
-            "--input-file",
-            "--public-dataset",
-            "--data",
-            "--custom-dataset-type",
-        ],
+        &["--dataset-path", "--prompts", "--input-file", "--public-dataset", "--custom-dataset-type"],
         Refuse(LATER, DATA),
     ),
+    (&["--data"], Convert(guidellm::data)),
     (
         &["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--custom-output-len", "--bfcl-*"],
         Refuse(LATER, DATA),
@@ -333,14 +325,22 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--prompt-input-tokens-*", "--synthetic-input-tokens-*", "--isl-block-size"], Refuse(LATER, LENGTHS)),
     (
         &[
-            "--num-prefix-prompts",
-            "--prefix-*",
-            "--prompt-prefix-*",
-            "--gsp-*",
-            "--shared-*",
-            "--user-context-*",
+            "--prefix-prompt-pool-size",
+            "--prompt-prefix-pool-size",
+            "--prefix-repetition-num-prefixes",
+            "--gsp-num-groups",
         ],
-        Refuse(LATER, "leave it out: prompts share nothing"),
+        Same("--num-prefix-prompts"),
+    ),
+    (
+        &["--prompt-prefix-length", "--prefix-repetition-prefix-len", "--gsp-system-prompt-len"],
+        Same("--prefix-prompt-length"),
+    ),
+    (&["--shared-prefix-tokens"], Same("--random-prefix-len")),
+    (&["--gsp-prompts-per-group"], Refuse(LATER, "give the groups times the prompts by --num-prompts")),
+    (
+        &["--prefix-*", "--prompt-prefix-*", "--gsp-*", "--shared-*", "--user-context-*"],
+        Refuse(LATER, PREFIXES),
     ),
     (&["--cache-bust"], Convert(cache_bust)),
     (
@@ -477,7 +477,11 @@ fn json_only(value: &str) -> Converted {
 }
 
 fn cache_bust(value: &str) -> Converted {
-    only(value, &["none", "first_turn_prefix"], "leave it out: every prompt begins with a word of its own")
+    only(
+        value,
+        &["none"],
+        "leave it out: every prompt begins with a word of its own, unless options say otherwise",
+    )
 }
 
 /// Accepts the values that say what is so anyway.
@@ -485,25 +489,6 @@ fn only(value: &str, accepted: &[&str], remedy: &'static str) -> Converted {
     match accepted.contains(&value) {
         true => Ok(Vec::new()),
         false => Err((format!("'{value}' is not supported yet"), remedy)),
-    }
-}
-
-fn no_spread(value: &str) -> Converted {
-    zero(value, LENGTHS)
-}
-
-fn no_range(value: &str) -> Converted {
-    zero(value, "give 0 for fixed lengths as in vLLM (sglang writes 1 for these)")
-}
-
-fn no_prefix(value: &str) -> Converted {
-    zero(value, "leave it out: prompts share nothing")
-}
-
-fn zero(value: &str, remedy: &'static str) -> Converted {
-    match value.trim().parse::<f64>() {
-        Ok(0.0) => Ok(Vec::new()),
-        _ => Err((format!("'{value}' is not supported yet"), remedy)),
     }
 }
 

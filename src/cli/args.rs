@@ -93,15 +93,42 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub num_warmups: Option<String>,
 
-    /// kind of prompts; only random, synthetic words, so far (default: random)
+    /// kind of prompts: random, synthetic words; or prefix_repetition, the same after one of 10 beginnings that prompts
+    /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)
     #[argh(option, arg_name = "name")]
     pub dataset_name: Option<String>,
-    /// length of a prompt in words, each one token in most tokenizers (default: 128)
+    /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
+    /// uniform:min=A,max=B, normal:mean=M,stddev=D or lognormal:median=M,sigma=S (or mean=M), these two also with min=A
+    /// and max=B (default: 128)
     #[argh(option, arg_name = "n")]
     pub random_input_len: Option<String>,
-    /// length of an answer in tokens, sent as max_tokens (default: 64)
+    /// length of an answer in tokens, sent as max_tokens: a number, or a distribution as for --random-input-len
+    /// (default: 64)
     #[argh(option, arg_name = "n")]
     pub random_output_len: Option<String>,
+    /// draw lengths uniformly from this share below to this share above the number given for prompts and for answers, a
+    /// share from 0 to below 1 (default: 0)
+    #[argh(option, arg_name = "share")]
+    pub random_range_ratio: Option<String>,
+    /// draw the lengths of prompts from a normal distribution of this standard deviation, in words (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub isl_stddev: Option<String>,
+    /// draw the lengths of answers from a normal distribution of this standard deviation, in tokens (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub osl_stddev: Option<String>,
+    /// words that all prompts begin with, before their own; a prompt may have 0 of its own (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub random_prefix_len: Option<String>,
+    /// beginnings that prompts share, a number of them; each request has one, drawn by the seed (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub num_prefix_prompts: Option<String>,
+    /// length of each of these beginnings in words, which come before the prompt's own (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub prefix_prompt_length: Option<String>,
+    /// number of different prompts, which requests take in turn, again and again; 1 makes all alike (default: every
+    /// request has a prompt of its own)
+    #[argh(option, arg_name = "n")]
+    pub num_dataset_entries: Option<String>,
     /// ask the server to go on until max_tokens (default: on)
     #[argh(switch)]
     pub ignore_eos: bool,

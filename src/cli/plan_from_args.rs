@@ -9,6 +9,7 @@ use super::value::{self, Format};
 use crate::api::Dialect;
 use crate::plan::{Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
 
+mod lengths;
 mod levels;
 mod target;
 
@@ -127,12 +128,12 @@ fn base(around: &Surroundings<'_>) -> Result<Plan, Error> {
             plan.seed = 0;
             plan.target.endpoints = local("http://127.0.0.1:8000");
             plan.target.dialect = Dialect::Openai;
-            plan.workload = Workload { input_words: 1024, output_tokens: 128, ..plan.workload };
+            plan.workload = Workload { input_words: 1024.into(), output_tokens: 128.into(), ..plan.workload };
         }
         Tool::Aiperf => {
             plan.target.endpoints = local("http://localhost:8000");
             plan.target.stream = false;
-            plan.workload.input_words = 550;
+            plan.workload.input_words = 550.into();
         }
     }
     if around.tool != Tool::Tokload {
@@ -149,12 +150,7 @@ fn workload(
     workload: &mut Workload,
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    if let Some(name) = args.dataset_name.as_deref().filter(|name| !["random", "synthetic"].contains(name)) {
-        let remedy = "use --dataset-name random with --random-input-len and --random-output-len";
-        return Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy));
-    }
-    value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::integer)?;
-    value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::integer)?;
+    lengths::set(args, workload)?;
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if tool == Tool::Aiperf && args.random_output_len.is_none() {
         notes.push(format!(

@@ -78,8 +78,8 @@ pub(super) fn dry_run(plan: &Plan) -> String {
                 None => "after its user's answer".to_owned(),
             };
             text.push_str(&format!(
-                "# request {} {at}, max_tokens {}: {}\n",
-                request.index, request.max_tokens, request.prompt
+                "# request {} {at}, {} words, max_tokens {}: {}\n",
+                request.index, request.words, request.max_tokens, request.prompt
             ));
         }
     }

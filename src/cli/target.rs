@@ -9,6 +9,7 @@ use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
 use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
+use crate::workload::Content;
 
 /// A target that has answered.
 pub(super) struct Ready {
@@ -51,8 +52,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     let target = Target {
         templates: plan.target.models.iter().map(template).collect(),
         routes,
-        input_words: plan.workload.input_words,
-        output_tokens: plan.workload.output_tokens,
+        content: Content::new(&plan.workload),
     };
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),

@@ -1,11 +1,15 @@
 //! The values of options: text in, numbers with a unit or enums out, or an error that names the option.
 
+mod lengths;
+
 use std::str::FromStr;
 
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
 use crate::plan::{Burn, Driver, Error, Slo, Timestamps, nearest};
+
+pub use lengths::lengths;
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.
 pub(super) fn set<T>(

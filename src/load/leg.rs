@@ -8,19 +8,19 @@ use crate::exchange::Ask;
 use crate::load::agenda::{ClosedLoop, Schedule};
 use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
-use crate::load::target::{Prompt, Target};
+use crate::load::target::Target;
 use crate::metrics::{Phase, Tally};
 use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
-use crate::rng::Purpose;
 use crate::run::{Example, ShardCheck};
 use crate::time::Stamp;
+use crate::workload::Item;
 
 /// One stretch of load, the same for all shards: the warm-up of a level, or the level itself.
 #[derive(Debug)]
 pub(crate) struct Leg {
     /// Endpoints and bodies.
     pub target: Arc<Target>,
-    /// How answers are read.
+    /// How answers are read; the length that a request asks for is its own, see [`Leg::ask_of`].
     pub ask: Ask,
     /// Warm-up or measured.
     pub phase: Phase,
@@ -167,14 +167,16 @@ impl Leg {
         self
     }
 
-    /// The prompt of request `index`.
+    /// Request `index`, as the workload knows it.
     #[must_use]
-    pub(crate) fn prompt(&self, index: u64) -> Prompt {
-        let purpose = match self.phase {
-            Phase::Warmup => Purpose::WarmupPrompt,
-            Phase::Measured => Purpose::Prompt,
-        };
-        Prompt { seed: self.seed, purpose, index }
+    pub(crate) fn item(&self, index: u64) -> Item {
+        Item { seed: self.seed, phase: self.phase, index }
+    }
+
+    /// How the answer to request `index` is read.
+    #[must_use]
+    pub(crate) fn ask_of(&self, index: u64) -> Ask {
+        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask }
     }
 }
 

@@ -136,7 +136,7 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
         plan.workload.options = options.clone();
         let template = Template::new(dialect, model, plan.target.stream, &plan.workload.body_options());
         let mut body = Vec::new();
-        template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens));
+        template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
         let exchange = fetch::ask(route, &body, ask_of(&plan), wait)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
         let outcome = exchange.record().outcome;
@@ -154,7 +154,8 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
     }
 }
 
-/// How answers to the plan's requests are read.
+/// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the
+/// same for all.
 #[must_use]
 pub fn ask_of(plan: &Plan) -> Ask {
     Ask {
@@ -162,7 +163,7 @@ pub fn ask_of(plan: &Plan) -> Ask {
         stream: plan.target.stream,
         answers: plan.workload.choices.max(1),
         prompts: 1,
-        max_tokens: plan.workload.output_tokens,
+        max_tokens: plan.workload.output_tokens.fixed().unwrap_or(0),
     }
 }
 

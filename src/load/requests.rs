@@ -94,7 +94,7 @@ impl Requests {
     pub(crate) fn write(&mut self, index: u64) -> Vec<u8> {
         let mut out = self.spare.pop().unwrap_or_default();
         let leg = &self.leg;
-        leg.target.write_request(index, leg.prompt(index), &mut self.desk, &mut out);
+        leg.target.write_request(leg.item(index), &mut self.desk, &mut out);
         out
     }
 }
@@ -106,13 +106,17 @@ pub(in crate::load) mod tests {
     use crate::load::leg::{Signal, Spans};
     use crate::load::target::{Route, RouteParts, Target};
     use crate::metrics::Phase;
-    use crate::plan::{Arrivals, Endpoint, Limits, Plan, Stop};
+    use crate::plan::{Arrivals, Distribution, Endpoint, Lengths, Limits, Plan, Prefix, Stop};
     use crate::time::Stamp;
-    use crate::workload::arrival;
+    use crate::workload::{Content, arrival};
     use std::time::Duration;
 
+    /// A leg of prompts and answers of all lengths, after one of three beginnings.
     pub(in crate::load) fn leg() -> Arc<Leg> {
-        let plan = Plan::new(11);
+        let mut plan = Plan::new(11);
+        plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 3, max: 40 });
+        plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 1, max: 9 });
+        plan.workload.prefix = Some(Prefix { words: 5, pool: 3 });
         let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
         let tls = crate::load::tls::config(true, None).unwrap();
         let parts = RouteParts {
@@ -127,8 +131,7 @@ pub(in crate::load) mod tests {
         let target = Target {
             routes: vec![Route::new(parts).unwrap()],
             templates: vec![template],
-            input_words: 12,
-            output_tokens: 5,
+            content: Content::new(&plan.workload),
         };
         Arc::new(Leg {
             target: Arc::new(target),
@@ -182,6 +185,18 @@ pub(in crate::load) mod tests {
         assert_eq!(one.len(), 50);
         assert_eq!(of(2), one);
         assert_eq!(of(7), one);
+    }
+
+    #[test]
+    fn an_answer_is_read_as_of_the_length_that_its_request_asks_for() {
+        let leg = leg();
+        let mut requests = Requests::new(Arc::clone(&leg), &Agenda::open(Box::new(std::iter::empty())));
+        let asked: Vec<u32> = (0..50).map(|index| leg.ask_of(index).max_tokens).collect();
+        for (index, tokens) in asked.iter().enumerate() {
+            let request = String::from_utf8(requests.write(index as u64)).unwrap();
+            assert!(request.contains(&format!(r#""max_tokens":{tokens},"#)), "{request}");
+        }
+        assert!(asked.iter().any(|tokens| *tokens != asked[0]));
     }
 
     #[test]

@@ -12,9 +12,8 @@ use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
 use crate::plan::{Address, Scheme};
-use crate::rng::Purpose;
 use crate::wire::http::{EncodeError, RequestHead};
-use crate::workload::prompts;
+use crate::workload::{Content, Item};
 
 /// Where requests go and what they say.
 #[derive(Debug)]
@@ -23,10 +22,8 @@ pub struct Target {
     pub routes: Vec<Route>,
     /// One body template per model of the plan, in its order; never empty.
     pub templates: Vec<Template>,
-    /// Words of a prompt.
-    pub input_words: u32,
-    /// `max_tokens` of a request.
-    pub output_tokens: u32,
+    /// Prompts and lengths of answers.
+    pub content: Content,
 }
 
 /// One endpoint.
@@ -180,17 +177,6 @@ fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(addresses)
 }
 
-/// Which prompt a request carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prompt {
-    /// Seed of its level.
-    pub seed: u64,
-    /// Measured or warm-up: the two never share a prompt.
-    pub purpose: Purpose,
-    /// Place in the stream of prompts.
-    pub index: u64,
-}
-
 /// Memory for writing requests, one per shard.
 #[derive(Debug, Default)]
 pub struct Desk {
@@ -211,12 +197,13 @@ impl Target {
         (index / self.routes.len() as u64 % self.templates.len() as u64) as usize
     }
 
-    /// Writes request `index`, head and body, into `out`; the same bytes for the same index, whoever writes them.
-    pub fn write_request(&self, index: u64, prompt: Prompt, desk: &mut Desk, out: &mut Vec<u8>) {
+    /// Writes the request of `item`, head and body, into `out`; the same bytes for the same item, whoever writes them.
+    pub fn write_request(&self, item: Item, desk: &mut Desk, out: &mut Vec<u8>) {
         desk.prompt.clear();
-        prompts::write_prompt(&mut desk.prompt, prompt.seed, prompt.purpose, prompt.index, self.input_words);
+        self.content.write_prompt(&mut desk.prompt, item);
         desk.body.clear();
-        self.templates[self.model_of(index)].write(&mut desk.body, &desk.prompt, self.output_tokens);
-        self.routes[self.route_of(index)].post(&desk.body, out);
+        let limit = self.content.output_tokens(item);
+        self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
+        self.routes[self.route_of(item.index)].post(&desk.body, out);
     }
 }

@@ -3,7 +3,10 @@
 //! Each refusal names the option of the command line, whose help states the same rule; the key of a plan file bears
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
-use super::{Arrivals, Endpoint, Error, Header, Level, Load, Plan, Secrets, Stop, Target, Workload};
+use super::{
+    Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Secrets, Stop, Target,
+    Workload,
+};
 
 impl Plan {
     /// Checks a [complete](Plan::complete) plan. Models may still be missing: the server knows them.
@@ -207,26 +210,12 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
 }
 
 fn check_workload(workload: &Workload) -> Result<(), Error> {
-    for (option, value) in [
-        ("--random-input-len", workload.input_words),
-        ("--random-output-len", workload.output_tokens),
-        ("--n", workload.choices),
-    ] {
-        if value == 0 {
-            return Err(Error::new(option, "0 asks for nothing", "give at least 1"));
-        }
-    }
-    for (option, value, max) in [
-        ("--random-input-len", workload.input_words, INPUT_WORDS_MAX),
-        ("--n", workload.choices, CHOICES_MAX),
-    ] {
-        if value > max {
-            return Err(Error::new(
-                option,
-                format!("{value} is out of range"),
-                format!("give at most {max}"),
-            ));
-        }
+    check_prompts(workload)?;
+    check_lengths("--random-output-len", &workload.output_tokens, 1)?;
+    match workload.choices {
+        0 => return Err(Error::new("--n", "0 asks for nothing", "give at least 1")),
+        1..=CHOICES_MAX => {}
+        more => return Err(too_large("--n", u64::from(more), CHOICES_MAX)),
     }
     let sampling = &workload.sampling;
     for (option, value) in [
@@ -254,6 +243,73 @@ fn check_workload(workload: &Workload) -> Result<(), Error> {
     Ok(())
 }
 
+fn check_prompts(workload: &Workload) -> Result<(), Error> {
+    // What is shared may be all there is.
+    let least = u32::from(workload.prefix.is_none());
+    check_lengths("--random-input-len", &workload.input_words, least)?;
+    let longest = workload.input_words.bounds().1;
+    if longest > Lengths::MAX {
+        return Err(too_large("--random-input-len", u64::from(longest), Lengths::MAX));
+    }
+    if let Some(prefix) = workload.prefix {
+        // One shared prefix has an option of its own.
+        let option = if prefix.pool == 1 { "--random-prefix-len" } else { "--prefix-prompt-length" };
+        if prefix.words == 0 {
+            return Err(Error::new(option, "0 shares nothing", "leave it out, or give at least 1"));
+        }
+        if prefix.pool == 0 {
+            return Err(Error::new("--num-prefix-prompts", "0 are none", "leave it out, or give at least 1"));
+        }
+        if prefix.words > Lengths::MAX {
+            return Err(too_large(option, u64::from(prefix.words), Lengths::MAX));
+        }
+    }
+    if workload.distinct == Some(0) {
+        let remedy = "give at least 1, or leave it out for a prompt of its own for each request";
+        return Err(Error::new("--num-dataset-entries", "0 prompts ask for nothing", remedy));
+    }
+    Ok(())
+}
+
+/// Lengths that are distributions with bounds that leave something, and nothing below `least`.
+fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
+    let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
+    match *lengths {
+        Lengths::Drawn(Distribution::Lognormal { median, sigma, .. }) => {
+            if !(median.is_finite() && median > 0.0) {
+                return wrong(format!("{median} is no median of lengths"), "give a number above 0");
+            }
+            if !(sigma.is_finite() && (0.0..=SIGMA_MAX).contains(&sigma)) {
+                let remedy = format!("give the standard deviation of the logarithm, from 0 to {SIGMA_MAX}");
+                return wrong(format!("{sigma} is no sigma of lengths"), &remedy);
+            }
+        }
+        Lengths::Drawn(Distribution::Normal { mean, stddev, .. }) => {
+            if !(mean.is_finite() && mean > 0.0) {
+                return wrong(format!("{mean} is no mean of lengths"), "give a number above 0");
+            }
+            if !(stddev.is_finite() && stddev >= 0.0) {
+                let remedy = "give a number of tokens, 0 for none";
+                return wrong(format!("{stddev} is no standard deviation"), remedy);
+            }
+        }
+        Lengths::Drawn(Distribution::Uniform { .. }) | Lengths::Fixed(_) => {}
+    }
+    let (min, max) = lengths.bounds();
+    if min > max {
+        return wrong(format!("no length is from {min} to {max}"), "give the smaller bound as min");
+    }
+    if min < least {
+        let remedy = if lengths.fixed().is_some() { "give at least 1" } else { "give lengths of at least 1" };
+        return wrong("0 asks for nothing".to_owned(), remedy);
+    }
+    Ok(())
+}
+
+fn too_large(option: &str, value: u64, max: u32) -> Error {
+    Error::new(option, format!("{value} is out of range"), format!("give at most {max}"))
+}
+
 fn not_negative(option: &str, value: f64, remedy: &str) -> Result<(), Error> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
@@ -267,8 +323,8 @@ const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "t
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
-/// Longest prompt in words: beyond every model's context, and small enough to be held in memory by the dozen.
-const INPUT_WORDS_MAX: u32 = 16_000_000;
+/// Widest lognormal lengths: one in a thousand is then 2e-7 or 5e6 times the median.
+const SIGMA_MAX: f64 = 5.0;
 /// Most choices of a request: what the largest servers allow; each takes memory on each connection.
 const CHOICES_MAX: u32 = 16_384;
 /// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.
@@ -279,6 +335,7 @@ const RATE_MAX: f64 = 1e6;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Prefix;
 
     fn plan() -> Plan {
         let mut plan = Plan::new(1);
@@ -350,12 +407,51 @@ mod tests {
     }
 
     #[test]
+    fn lengths_and_what_prompts_share() {
+        let input = |d: Distribution| refused(move |p| p.workload.input_words = Lengths::Drawn(d));
+        let output = |d: Distribution| refused(move |p| p.workload.output_tokens = Lengths::Drawn(d));
+        let lognormal = |median, sigma| Distribution::Lognormal { median, sigma, min: None, max: None };
+        let normal = |mean, stddev| Distribution::Normal { mean, stddev, min: None, max: None };
+        for bad in [
+            lognormal(0.0, 1.0),
+            lognormal(f64::NAN, 1.0),
+            lognormal(9.0, -1.0),
+            lognormal(9.0, 5.5),
+            normal(0.0, 1.0),
+            normal(f64::INFINITY, 1.0),
+            normal(9.0, -1.0),
+            normal(9.0, f64::NAN),
+            Distribution::Normal { mean: 9.0, stddev: 1.0, min: Some(5), max: Some(4) },
+            Distribution::Uniform { min: 0, max: 4 },
+            Distribution::Uniform { min: 5, max: 4 },
+        ] {
+            assert_eq!(input(bad), "--random-input-len", "{bad:?}");
+            assert_eq!(output(bad), "--random-output-len", "{bad:?}");
+        }
+        assert_eq!(input(Distribution::Uniform { min: 1, max: u32::MAX }), "--random-input-len");
+        let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix { words, pool }));
+        assert_eq!(prefix(0, 1), "--random-prefix-len");
+        assert_eq!(prefix(0, 2), "--prefix-prompt-length");
+        assert_eq!(prefix(u32::MAX, 1), "--random-prefix-len");
+        assert_eq!(prefix(9, 0), "--num-prefix-prompts");
+        assert_eq!(refused(|p| p.workload.distinct = Some(0)), "--num-dataset-entries");
+
+        let mut plan = plan();
+        plan.workload.prefix = Some(Prefix { words: 9, pool: 1 });
+        plan.workload.input_words = 0.into();
+        assert_eq!(plan.validate(), Ok(()), "a prefix may be all there is");
+        plan.workload.input_words = Lengths::Drawn(lognormal(600.0, 1.0));
+        plan.workload.output_tokens = Lengths::Drawn(normal(200.0, 0.0));
+        assert_eq!(plan.validate(), Ok(()));
+    }
+
+    #[test]
     fn workload_limits_and_client() {
         assert_eq!(refused(|p| p.seed = u64::MAX), "--seed");
-        assert_eq!(refused(|p| p.workload.input_words = 0), "--random-input-len");
-        assert_eq!(refused(|p| p.workload.output_tokens = 0), "--random-output-len");
+        assert_eq!(refused(|p| p.workload.input_words = 0.into()), "--random-input-len");
+        assert_eq!(refused(|p| p.workload.output_tokens = 0.into()), "--random-output-len");
         assert_eq!(refused(|p| p.workload.choices = 0), "--n");
-        assert_eq!(refused(|p| p.workload.input_words = u32::MAX), "--random-input-len");
+        assert_eq!(refused(|p| p.workload.input_words = u32::MAX.into()), "--random-input-len");
         assert_eq!(refused(|p| p.workload.choices = u32::MAX), "--n");
         assert_eq!(refused(|p| p.workload.sampling.top_p = Some(f64::NAN)), "--top-p");
         assert_eq!(

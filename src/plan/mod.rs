@@ -12,12 +12,14 @@ mod body;
 mod check;
 mod endpoint;
 mod error;
+mod lengths;
 mod level;
 mod secrets;
 mod text;
 
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
+pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
@@ -188,9 +190,15 @@ pub struct Stop {
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
     /// Words of a synthetic prompt; each is one token in most tokenizers. 128 by default.
-    pub input_words: u32,
+    pub input_words: Lengths,
     /// `max_tokens` of each request. 64 by default.
-    pub output_tokens: u32,
+    pub output_tokens: Lengths,
+    /// Number of different requests: after as many, the first comes again, word for word. Absent: all differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<u64>,
+    /// What prompts begin with before their own words; absent: nothing is shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -411,8 +419,10 @@ impl Default for Stop {
 impl Default for Workload {
     fn default() -> Workload {
         Workload {
-            input_words: 128,
-            output_tokens: 64,
+            input_words: 128.into(),
+            output_tokens: 64.into(),
+            distinct: None,
+            prefix: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

@@ -10,8 +10,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, Driver, Endpoint, Error, Header, Keep, Level, Limits, Load, Plan, RequestOptions,
-    Sampling, Slo, Stop, Target, Timestamps, Tls, Workload, nearest,
+    Arrivals, Burn, Client, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level, Limits,
+    Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -189,6 +189,13 @@ fn schema() -> toml::Table {
     debug_assert!(table.contains_key("levels"));
     if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
         workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        for lengths in ["input_words", "output_tokens"] {
+            let lengths = workload.get_mut(lengths).and_then(toml::Value::as_table_mut);
+            // No distribution has the keys of all others.
+            lengths
+                .expect("it is a table")
+                .extend(["mean", "stddev"].map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+        }
     }
     table
 }
@@ -227,13 +234,17 @@ fn full_plan() -> Plan {
         presence_penalty: some,
         repetition_penalty: some,
     };
+    let lengths =
+        Lengths::Drawn(Distribution::Lognormal { median: 1.0, sigma: 1.0, min: Some(1), max: Some(1) });
     Plan {
         seed: 0,
         target,
         levels: vec![level],
         workload: Workload {
-            input_words: 1,
-            output_tokens: 1,
+            input_words: lengths,
+            output_tokens: lengths,
+            distinct: Some(1),
+            prefix: Some(Prefix { words: 1, pool: 1 }),
             choices: 1,
             options,
             sampling,

@@ -236,7 +236,7 @@ impl SimEngine {
         work.tally.on_sent(self.now);
         let client = &mut self.clients[slot];
         client.begin(due, self.now);
-        client.exchange.begin(work.leg.ask, record);
+        client.exchange.begin(work.leg.ask_of(due.index), record);
         client.exchange.on_start(self.now);
         client.exchange.on_connected(self.now, false);
         client.exchange.on_sent(self.now);

@@ -4,9 +4,12 @@
 //! other shard, process or host plans alike.
 
 pub mod arrival;
+pub mod content;
+pub mod lengths;
 pub mod preview;
 pub mod prompts;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
+pub use content::{Content, Item};
 pub use preview::Preview;

@@ -3,9 +3,9 @@
 //! Values only; printing them is the command line's business.
 
 use super::arrival::{Schedule, closed_index};
-use super::prompts::write_prompt;
+use super::content::{Content, Item};
+use crate::metrics::Phase;
 use crate::plan::Plan;
-use crate::rng::Purpose;
 
 /// One request that a plan would send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,9 @@ pub struct Preview {
     /// Planned send after the start of the level, ns; `None` in a closed loop after a user's first request, whose
     /// time depends on the answer before.
     pub offset_ns: Option<u64>,
-    /// The first words of its prompt, followed by ` ...` where there are more.
+    /// Words of its prompt.
+    pub words: u32,
+    /// The first words of its prompt, and of what follows a shared prefix, each with ` ...` where there are more.
     pub prompt: String,
     /// Its `max_tokens`.
     pub max_tokens: u32,
@@ -31,12 +33,17 @@ impl Preview {
             return Vec::new();
         };
         let seed = plan.level_seed(ordinal);
-        let preview = |index, offset_ns| Preview {
-            ordinal,
-            index,
-            offset_ns,
-            prompt: beginning(seed, index, plan.workload.input_words),
-            max_tokens: plan.workload.output_tokens,
+        let content = Content::new(&plan.workload);
+        let preview = |index, offset_ns| {
+            let item = Item { seed, phase: Phase::Measured, index };
+            Preview {
+                ordinal,
+                index,
+                offset_ns,
+                words: content.prompt_words(item),
+                prompt: content.excerpt(item, WORDS_SHOWN),
+                max_tokens: content.output_tokens(item),
+            }
         };
         let Some(users) = level.load.users else {
             let schedule = Schedule::new(level.load.arrivals, seed, &level.stop);
@@ -49,22 +56,15 @@ impl Preview {
     }
 }
 
-fn beginning(seed: u64, index: u64, words: u32) -> String {
-    let mut prompt = String::new();
-    write_prompt(&mut prompt, seed, Purpose::Prompt, index, words.min(WORDS_SHOWN));
-    if words > WORDS_SHOWN {
-        prompt.push_str(" ...");
-    }
-    prompt
-}
-
 /// Words of a prompt that are shown.
 const WORDS_SHOWN: u32 = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrivals, Level, Load};
+    use crate::plan::{Arrivals, Distribution, Lengths, Level, Load, Prefix};
+    use crate::rng::Purpose;
+    use crate::workload::prompts::write_prompt;
 
     fn plan(load: Load) -> Plan {
         let mut plan = Plan::new(5);
@@ -84,10 +84,28 @@ mod tests {
         );
         let mut whole = String::new();
         write_prompt(&mut whole, plan.level_seed(0), Purpose::Prompt, 2, 128);
+        assert_eq!(shown[2].words, 128);
         assert!(whole.starts_with(shown[2].prompt.strip_suffix(" ...").unwrap()));
         assert_eq!(shown[0].max_tokens, 64);
         assert_eq!(Preview::of_level(&plan, 0, 1000).len(), 64);
         assert_eq!(Preview::of_level(&plan, 1, 3), []);
+    }
+
+    #[test]
+    fn lengths_and_shared_beginnings_show() {
+        let mut plan = plan(Load::closed(1));
+        plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 20, max: 90 });
+        plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 5, max: 10 });
+        plan.workload.prefix = Some(Prefix { words: 30, pool: 1 });
+        let shown = Preview::of_level(&plan, 0, 9);
+        let content = Content::new(&plan.workload);
+        for preview in &shown {
+            let item = Item { seed: plan.level_seed(0), phase: Phase::Measured, index: preview.index };
+            assert_eq!(preview.words, content.prompt_words(item));
+            assert_eq!(preview.max_tokens, content.output_tokens(item));
+            assert_eq!(preview.prompt.matches(" ...").count(), 2);
+        }
+        assert!(shown.iter().any(|preview| preview.words != shown[0].words));
     }
 
     #[test]

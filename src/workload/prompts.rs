@@ -1,7 +1,7 @@
 //! Synthetic prompts: words that are one token each, no two prompts with a common beginning.
 //!
-//! A prompt is a function of (seed, purpose, index, words) alone, drawn without drawing those before it. Real texts,
-//! lengths and tokenizers are not this file's business.
+//! A prompt is a function of (seed, purpose, index, words) alone, drawn without drawing those before it. What prompts
+//! share, how long they are, real texts and tokenizers are not this file's business.
 
 use rand_xoshiro::rand_core::Rng as _;
 
@@ -13,7 +13,7 @@ use crate::rng::{self, Purpose, Stream};
 /// **First word.** It writes `index` in base 1024 with the list's words as digits, hyphens between them, the digits
 /// permuted by the seed: `stone` below 1024, `river-stone` below 1 048 576, and so on. So all first words of one seed
 /// and purpose differ, and prompts of 1024 consecutive indices do not even share their first token. Warm-up prompts
-/// put `warm-`, which no other prompt contains, in front of it.
+/// and prefixes put `warm-`, which no other prompt contains, in front of it.
 ///
 /// **Cost.** A listed word is one token (see the list). Each further piece of the first word counts as two words, the
 /// hyphen and the digit, so that a prompt has `words` tokens: exactly below index 1024; beyond, a vocabulary that
@@ -30,10 +30,21 @@ pub fn write_prompt(out: &mut String, seed: u64, purpose: Purpose, index: u64, w
     }
 }
 
+/// How many words a prompt that is asked for with `words` stands for: as many, but at least the cost of its first.
+#[must_use]
+pub fn prompt_words(purpose: Purpose, index: u64, words: u32) -> u32 {
+    let further_digits = (index.max(1).ilog2() / COUNT.ilog2()) * 2;
+    words.max(1 + further_digits + if is_warm_up(purpose) { 2 } else { 0 })
+}
+
+fn is_warm_up(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::WarmupPrefix | Purpose::WarmupPrompt)
+}
+
 /// Appends the first word and returns how many words of the prompt it stands for.
 fn write_first_word(out: &mut String, seed: u64, purpose: Purpose, index: u64) -> u32 {
     let mut spent = 1;
-    if purpose == Purpose::WarmupPrompt {
+    if is_warm_up(purpose) {
         out.push_str(WARMUP);
         out.push('-');
         spent += 2;
@@ -148,6 +159,18 @@ mod tests {
             }
         }
         assert_eq!(pieces(&prompt(3, Purpose::WarmupPrompt, 0, 128)), 128);
+        for index in [0, 1, 1023, 1024, 1025, (1 << 20) - 1, 1 << 20, u64::MAX - 1] {
+            for purpose in [Purpose::Prefix, Purpose::Prompt, Purpose::WarmupPrefix, Purpose::WarmupPrompt] {
+                for words in [1, 4, 20] {
+                    let stated = prompt_words(purpose, index, words) as usize;
+                    assert_eq!(
+                        pieces(&prompt(3, purpose, index, words)),
+                        stated,
+                        "{purpose:?} {index} {words}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -196,6 +196,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--ignore-eos", ""),
     ("--insecure", ""),
     ("--itl", "milliseconds"),
+    ("--isl-stddev", "words"),
     ("--itl-jitter", "milliseconds"),
     ("--keep-alive", "seconds"),
     ("--key", "PEM"),
@@ -217,19 +218,25 @@ const UNITS: &[(&str, &str)] = &[
     ("--no-streaming", ""),
     ("--no-usage", ""),
     ("--noise", "share"),
+    ("--num-dataset-entries", "prompts"),
+    ("--num-prefix-prompts", "number"),
     ("--num-prompts", "requests"),
     ("--num-warmups", "requests"),
+    ("--osl-stddev", "tokens"),
     ("--output-file", ""),
     ("--per-prefill-token-ms", "milliseconds"),
     ("--per-sequence-ms", "milliseconds"),
     ("--port", ""),
     ("--prefix-cache", ""),
+    ("--prefix-prompt-length", "words"),
     ("--presence-penalty", "without unit"),
     ("--print-config", ""),
     ("--queue-max", "requests"),
     ("--quiet", ""),
     ("--random-input-len", "words"),
     ("--random-output-len", "tokens"),
+    ("--random-prefix-len", "words"),
+    ("--random-range-ratio", "share"),
     ("--ready-check-timeout-sec", "seconds"),
     ("--reasoning", "tokens"),
     ("--reasoning-field", ""),
@@ -378,7 +385,7 @@ fn no_name_of_another_tool_gets_a_new_meaning() {
         other => panic!("{option}: {other:?}"),
     };
     // aiperf's number of prompts is a size of its data set, its --stream exports telemetry, its configuration is YAML.
-    assert!(matches!(verdict(Tool::Aiperf, "--num-prompts"), Some(Verdict::Refused(_))));
+    assert_eq!(mapped(Tool::Aiperf, "--num-prompts"), "--num-dataset-entries");
     assert!(matches!(verdict(Tool::Aiperf, "--stream"), Some(Verdict::Refused(_))));
     assert!(matches!(verdict(Tool::Aiperf, "--config"), Some(Verdict::Refused(_))));
     assert_eq!(mapped(Tool::Tokload, "--num-prompts"), "--num-prompts");
@@ -390,6 +397,17 @@ fn no_name_of_another_tool_gets_a_new_meaning() {
         ("--concurrency", "--max-concurrency"),
         ("--isl", "--random-input-len"),
         ("--osl", "--random-output-len"),
+        ("--synthetic-input-tokens-stddev", "--isl-stddev"),
+        ("--stddev-output-tokens", "--osl-stddev"),
+        ("--isl-stddev", "--isl-stddev"),
+        ("--random-range-ratio", "--random-range-ratio"),
+        ("--prompt-prefix-pool-size", "--num-prefix-prompts"),
+        ("--prefix-prompt-pool-size", "--num-prefix-prompts"),
+        ("--prefix-repetition-num-prefixes", "--num-prefix-prompts"),
+        ("--prompt-prefix-length", "--prefix-prompt-length"),
+        ("--gsp-system-prompt-len", "--prefix-prompt-length"),
+        ("--prefix-repetition-suffix-len", "--random-input-len"),
+        ("--shared-prefix-tokens", "--random-prefix-len"),
         ("--benchmark-duration", "--duration"),
         ("--vllm-burstiness", "--burstiness"),
         ("--warmup-requests", "--num-warmups"),
@@ -413,16 +431,17 @@ fn values_that_differ_are_converted_or_refused() {
     assert_eq!(run(&["--rate-type", "constant", "--rate", "5"]).arrival_pattern.as_deref(), Some("constant"));
     assert!(run(&["--ui", "none"]).no_progress && !run(&["--ui=simple"]).no_progress);
     assert!(run(&["--export-level", "records"]).save_detailed);
-    assert_eq!(run(&["--random-range-ratio", "0.0"]), run(&[]));
+    let guidellm = run(&["--data", "prompt_tokens=512,prompt_tokens_stdev=64,output_tokens=9"]);
+    assert_eq!(guidellm.random_input_len.as_deref(), Some("normal:mean=511.5,stddev=64,min=192,max=832"));
+    assert_eq!(guidellm.random_output_len.as_deref(), Some("9"));
     for (words, word) in [
-        (&["run", "--random-range-ratio", "1"][..], "sglang"),
-        (&["run", "--rate-type", "concurrent"], "--max-concurrency"),
-        (&["run", "--isl-stddev", "5"], "fixed lengths"),
+        (&["run", "--rate-type", "concurrent"][..], "--max-concurrency"),
+        (&["run", "--data", "x.jsonl"], "--random-input-len"),
+        (&["run", "--cache-bust", "first_turn_prefix"], "a word of its own"),
         (&["run", "--tokenizer", "x"], "usage"),
         (&["run", "--save-result"], "saved"),
         (&["run", "--trace", "x.jsonl"], "--request-rate"),
         (&["run", "--metric-percentiles", "99"], "p99"),
-        (&["profile", "--num-prompts", "5"], "--request-count"),
     ] {
         let error = refused(words);
         assert!(error.remedy.contains(word), "{error}");

@@ -263,7 +263,7 @@ fn a_stop_before_a_level_sends_nothing_of_it() {
 fn a_request_larger_than_the_socket_takes_at_once_is_sent_whole() {
     let mock = mock(Faults::default());
     let mut plan = plan_for(mock.address().port());
-    plan.workload.input_words = 120_000;
+    plan.workload.input_words = 120_000.into();
     let mut level = level(Load::closed(2), 4);
     level.warmups = 0;
     let run = run(&plan, 2, &level);
@@ -301,7 +301,7 @@ fn several_choices_count_the_tokens_of_all() {
 fn running_usage_tells_the_tokens_of_each_event() {
     let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
     let mut plan = plan_for(mock.address().port());
-    plan.workload.output_tokens = 6;
+    plan.workload.output_tokens = 6.into();
     plan.workload.options.continuous_usage = true;
     let run = run(&plan, 1, &level(Load::closed(1), 4));
     assert_eq!(run.count(Class::Ok), 4);

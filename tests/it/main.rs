@@ -21,6 +21,8 @@ mod mock;
 mod mock_dialects;
 mod model_fit;
 mod plan;
+mod plan_lengths;
+mod prompt_mix;
 mod report;
 mod rig;
 mod run_file;

@@ -66,7 +66,7 @@ fn nothing_but_a_server_is_a_burst() {
     assert_eq!(plan.levels[0].warmups, 2);
     assert_eq!(plan.target.endpoints, [Endpoint { url: "http://h:1".into() }]);
     assert_eq!((plan.target.dialect, plan.target.stream), (Dialect::OpenaiChat, true));
-    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (128, 64));
+    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (128.into(), 64.into()));
     assert!(plan.workload.options.ignore_eos && plan.workload.options.include_usage);
     assert_eq!(plan.slo, Slo { ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..Slo::default() });
     assert_eq!(plan.seed, 99);
@@ -269,7 +269,7 @@ fn everything_else_reaches_the_plan() {
     assert_eq!((sampling.min_p, sampling.frequency_penalty), (Some(0.1), Some(-0.5)));
     assert_eq!((sampling.presence_penalty, sampling.repetition_penalty), (Some(1.0), Some(1.1)));
     let workload = &plan.workload;
-    assert_eq!((workload.choices, workload.input_words, workload.output_tokens), (2, 7, 9));
+    assert_eq!((workload.choices, workload.input_words, workload.output_tokens), (2, 7.into(), 9.into()));
     assert!(!workload.options.ignore_eos && workload.options.continuous_usage);
     assert_eq!(serde_json::to_string(&workload.extra_body).unwrap(), r#"{"a":2,"b":null}"#);
     assert!(!plan.target.stream && plan.target.tls.insecure);
@@ -330,12 +330,15 @@ fn from_file(options: &str) -> Plan {
 #[test]
 fn options_win_over_the_file_and_leave_the_rest() {
     let plan = from_file("");
-    assert_eq!((plan.seed, plan.workload.input_words, plan.workload.output_tokens), (7, 10, 64));
+    assert_eq!(
+        (plan.seed, plan.workload.input_words, plan.workload.output_tokens),
+        (7, 10.into(), 64.into())
+    );
     assert_eq!(plan.slo, Slo { e2e_ms: Some(9.0), ..Slo::default() });
     assert_eq!(plan.levels.len(), 2);
 
     let plan = from_file("--base-url opt:2 --random-output-len 3 --seed 8 -H 'x-a: opt' --goodput none");
-    assert_eq!((plan.seed, plan.workload.input_words, plan.workload.output_tokens), (8, 10, 3));
+    assert_eq!((plan.seed, plan.workload.input_words, plan.workload.output_tokens), (8, 10.into(), 3.into()));
     assert_eq!(plan.target.endpoints, [Endpoint { url: "http://opt:2".into() }]);
     let values: Vec<_> = plan.target.headers.iter().map(|h| h.value.as_str()).collect();
     assert_eq!(values, ["opt", "file"]);
@@ -374,7 +377,7 @@ fn a_command_line_of_vllm_has_its_defaults() {
     let plan = order.plan;
     assert_eq!(plan.target.endpoints, [Endpoint { url: "http://127.0.0.1:8000".into() }]);
     assert_eq!((plan.target.dialect, plan.target.stream), (Dialect::Openai, true));
-    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (1024, 128));
+    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (1024.into(), 128.into()));
     assert!(!plan.workload.options.ignore_eos);
     assert_eq!(plan.levels[0].label(), "burst of 1000");
     assert_eq!((plan.levels[0].warmups, plan.seed, plan.slo), (0, 0, Slo::default()));
@@ -399,7 +402,7 @@ fn a_command_line_of_aiperf_has_its_defaults() {
     let plan = order.plan;
     assert_eq!(plan.target.models, ["a", "b"]);
     assert_eq!((plan.target.dialect, plan.target.stream), (Dialect::OpenaiChat, false));
-    assert_eq!((plan.workload.input_words, plan.levels[0].load.users), (550, Some(1)));
+    assert_eq!((plan.workload.input_words, plan.levels[0].load.users), (550.into(), Some(1)));
     assert_eq!((plan.levels[0].stop.units, plan.levels[0].warmups), (Some(10), 0));
 
     let plan = ordered(
@@ -411,7 +414,10 @@ fn a_command_line_of_aiperf_has_its_defaults() {
     .plan;
     assert!(plan.target.stream);
     assert_eq!((plan.levels[0].load.users, plan.levels[0].stop.units), (Some(20), Some(40)));
-    assert_eq!((plan.workload.input_words, plan.workload.output_tokens, plan.seed), (100, 50, 3));
+    assert_eq!(
+        (plan.workload.input_words, plan.workload.output_tokens, plan.seed),
+        (100.into(), 50.into(), 3)
+    );
     assert_eq!(plan.workload.extra_body["min_tokens"], 50);
     assert_eq!(plan.workload.extra_body["ignore_eos"], true);
     assert_eq!((plan.slo.ttft_ms, plan.slo.tpot_ms), (Some(100.0), Some(10.0)));

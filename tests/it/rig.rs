@@ -13,6 +13,7 @@ use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Stop};
 use tokload::run::LevelResult;
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
+use tokload::workload::Content;
 
 /// Bytes written by the spool, to be looked at afterwards.
 #[derive(Clone, Default)]
@@ -43,8 +44,8 @@ pub(crate) fn plan_for(port: u16) -> Plan {
     let mut plan = Plan::new(7);
     plan.target.endpoints = vec![Endpoint { url: format!("http://127.0.0.1:{port}") }];
     plan.target.models = vec!["mock-model".to_owned()];
-    plan.workload.input_words = 8;
-    plan.workload.output_tokens = 5;
+    plan.workload.input_words = 8.into();
+    plan.workload.output_tokens = 5.into();
     plan.workload.options.include_usage = true;
     plan
 }
@@ -104,12 +105,8 @@ pub(crate) fn run_through(
     .unwrap();
     let template =
         Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
-    let target = Target {
-        routes: vec![route],
-        templates: vec![template],
-        input_words: plan.workload.input_words,
-        output_tokens: plan.workload.output_tokens,
-    };
+    let target =
+        Target { routes: vec![route], templates: vec![template], content: Content::new(&plan.workload) };
     let tape = Tape::default();
     let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
     let setup = Setup {

@@ -45,8 +45,10 @@ pub(crate) fn plan() -> Plan {
         },
         levels: vec![level(Load::closed(4), 40), level(open, 24)],
         workload: Workload {
-            input_words: 128,
-            output_tokens: 9,
+            input_words: 128.into(),
+            output_tokens: 9.into(),
+            distinct: None,
+            prefix: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,

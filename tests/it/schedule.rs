@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use tokload::plan::{Arrivals, Level, Load, Plan, Stop};
-use tokload::rng::Purpose;
-use tokload::workload::{Dealt, Schedule, arrival, prompts};
+use tokload::metrics::Phase;
+use tokload::plan::{Arrivals, Distribution, Lengths, Level, Load, Plan, Prefix, Stop};
+use tokload::workload::{Content, Dealt, Item, Schedule, arrival};
 
-/// Index to planned time and prompt, as `shards` shards would send them together.
-fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, String)> {
+/// Index to planned time, prompt and length of the answer, as `shards` shards would send them together.
+fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, String, u32)> {
     let level = &plan.levels[ordinal];
     let seed = plan.level_seed(ordinal);
+    let content = Content::new(&plan.workload);
     let mut all = BTreeMap::new();
     for shard in 0..shards {
         for due in Dealt::new(Schedule::new(level.load.arrivals, seed, &level.stop), shard, shards) {
             let mut prompt = String::new();
-            prompts::write_prompt(&mut prompt, seed, Purpose::Prompt, due.index, plan.workload.input_words);
-            assert!(all.insert(due.index, (due.offset_ns, prompt)).is_none(), "{} sent twice", due.index);
+            let item = Item { seed, phase: Phase::Measured, index: due.index };
+            content.write_prompt(&mut prompt, item);
+            let request = (due.offset_ns, prompt, content.output_tokens(item));
+            assert!(all.insert(due.index, request).is_none(), "{} sent twice", due.index);
         }
     }
     all
@@ -23,6 +26,11 @@ fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, Str
 
 fn plan() -> Plan {
     let mut plan = Plan::new(2024);
+    plan.workload.input_words =
+        Lengths::Drawn(Distribution::Lognormal { median: 20.0, sigma: 0.5, min: None, max: None });
+    plan.workload.output_tokens =
+        Lengths::Drawn(Distribution::Normal { mean: 20.0, stddev: 5.0, min: None, max: None });
+    plan.workload.prefix = Some(Prefix { words: 3, pool: 4 });
     let arrivals = [
         Arrivals::Burst,
         Arrivals::Constant { rate: 30.0 },
@@ -53,7 +61,7 @@ fn no_two_levels_share_a_prompt() {
     let plan = plan();
     let mut prompts = std::collections::HashSet::new();
     for ordinal in 0..plan.levels.len() {
-        for (_, prompt) in requests(&plan, ordinal, 1).into_values() {
+        for (_, prompt, _) in requests(&plan, ordinal, 1).into_values() {
             assert!(prompts.insert(prompt));
         }
     }

@@ -15,6 +15,7 @@ use tokload::run::LevelResult;
 use tokload::sim::{Setup, SimEngine};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
+use tokload::workload::Content;
 
 #[derive(Clone, Default)]
 struct Tape(Arc<Mutex<Vec<u8>>>);
@@ -34,8 +35,8 @@ impl Write for Tape {
 fn plan() -> Plan {
     let mut plan = Plan::new(3);
     plan.target.models = vec!["mock-model".to_owned()];
-    plan.workload.input_words = 200;
-    plan.workload.output_tokens = 50;
+    plan.workload.input_words = 200.into();
+    plan.workload.output_tokens = 50.into();
     plan.client.start_spread_us = 0.0;
     plan
 }
@@ -46,8 +47,7 @@ fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec
     let target = Target {
         routes: vec![Route::nowhere("sim", "/v1/chat/completions", Vec::new()).unwrap()],
         templates: vec![template],
-        input_words: plan.workload.input_words,
-        output_tokens: plan.workload.output_tokens,
+        content: Content::new(&plan.workload),
     };
     let settings = Settings { serving: Some(server), ..Settings::default() };
     let tape = Tape::default();
@@ -115,7 +115,7 @@ fn a_known_capacity_is_met_exactly() {
     let fixed = Fixed { ttft_ms: 0.0, ttft_per_in_flight_ms: 80.0, itl_ms: 0.001, ..Fixed::default() };
     let server = model::Settings::serving(Serving::Fixed(fixed));
     let mut plan = plan();
-    plan.workload.output_tokens = 1;
+    plan.workload.output_tokens = 1.into();
     for users in 1..=6u32 {
         let (_, records) = run(&plan, server.clone(), &level(Load::closed(users), u64::from(users) * 8));
         let settled = &records[users as usize..];
@@ -143,7 +143,7 @@ fn a_freeze_shows_from_the_plan() {
         batching.cost = model::Cost { base_ms: 50.0, per_sequence_ms: 0.0, per_prefill_token_ms: 0.0 };
     }
     let mut plan = plan();
-    plan.workload.output_tokens = 1;
+    plan.workload.output_tokens = 1.into();
     let load = Load { arrivals: Arrivals::Constant { rate: 10.0 }, cap: None, users: None, think_s: 0.0 };
     let (_, records) = run(&plan, server, &level(load, 300));
     let mut e2e: Vec<u64> = records.iter().map(|record| record.e2e_plan_ns().unwrap() / 1_000_000).collect();

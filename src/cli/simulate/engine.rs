@@ -15,6 +15,7 @@ use crate::plan::{Plan, Secrets};
 use crate::report::explain;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
+use crate::workload::Content;
 
 /// Runs the levels in virtual time, shows the table and saves the run.
 pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Failure> {
@@ -53,7 +54,6 @@ fn target(plan: &Plan) -> Result<Target, crate::load::RouteError> {
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers)?],
         templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
-        input_words: plan.workload.input_words,
-        output_tokens: plan.workload.output_tokens,
+        content: Content::new(&plan.workload),
     })
 }

@@ -43,7 +43,7 @@ impl Estimate {
     /// # Errors
     /// When no level counts, or those that do leave a cost open.
     pub fn of_run(run: &RunFile) -> Result<Estimate, Error> {
-        let planned_words = run.plan.read().ok().map(|plan| plan.workload.input_words);
+        let planned_words = run.plan.read().ok().and_then(|plan| plan.workload.prompt_words());
         let mut remarks = Vec::new();
         let mut points = Vec::new();
         let mut used = Vec::new();

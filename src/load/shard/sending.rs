@@ -60,7 +60,7 @@ impl Shard {
         connection.times.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
-        connection.exchange.begin(work.leg.ask, record);
+        connection.exchange.begin(work.leg.ask_of(record.index), record);
         connection.exchange.on_start(now);
         work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
         work.tally.on_sent(now);

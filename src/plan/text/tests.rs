@@ -31,7 +31,7 @@ fn a_partial_file_keeps_the_other_defaults() {
         "#,
     );
     assert!(plan.target.stream && plan.workload.options.ignore_eos);
-    assert_eq!(plan.workload, Workload { output_tokens: 5, ..Workload::default() });
+    assert_eq!(plan.workload, Workload { output_tokens: 5.into(), ..Workload::default() });
     assert_eq!(plan.levels[0], Level { load: Load::closed(4), ..Level::default() });
     assert_eq!(plan.levels[1].load.rate(), Some(2.5));
     assert_eq!(plan.levels[1].stop, Stop { duration_s: Some(60.0), ..Stop::default() });
@@ -48,6 +48,48 @@ fn a_plan_round_trips() {
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
     }
+}
+
+#[test]
+fn every_distribution_round_trips_and_whole_numbers_are_numbers() {
+    for distribution in [
+        Distribution::Lognormal { median: 600.0, sigma: 1.0, min: None, max: Some(9) },
+        Distribution::Normal { mean: 600.0, stddev: 0.5, min: Some(3), max: None },
+        Distribution::Uniform { min: 1, max: 3 },
+    ] {
+        let mut plan = full_plan();
+        plan.workload.input_words = Lengths::Drawn(distribution);
+        plan.workload.output_tokens = Lengths::Fixed(7);
+        plan.workload.prefix = None;
+        assert_eq!(Plan::from_toml(&plan.to_toml(), 0), Ok(plan));
+    }
+    let plan = read(
+        r#"
+        [workload]
+        input_words = { distribution = "lognormal", median = 600, sigma = 1 }
+        prefix = { words = 1500 }
+        [workload.output_tokens]
+        distribution = "normal"
+        mean = 200
+        stddev = 50
+        min = 20
+        "#,
+    );
+    let lognormal = Distribution::Lognormal { median: 600.0, sigma: 1.0, min: None, max: None };
+    let normal = Distribution::Normal { mean: 200.0, stddev: 50.0, min: Some(20), max: None };
+    assert_eq!(plan.workload.input_words, Lengths::Drawn(lognormal));
+    assert_eq!(plan.workload.output_tokens, Lengths::Drawn(normal));
+    assert_eq!(plan.workload.prefix, Some(Prefix { words: 1500, pool: 1 }));
+}
+
+#[test]
+fn a_slip_in_a_distribution_is_refused_with_its_line() {
+    let error = refused("[workload]\ninput_words = { distribution = \"normal\", mean = 9, stdev = 1 }\n");
+    assert_eq!(error.subject, "line 2, `workload.input_words.stdev`");
+    assert_eq!(error.remedy, "did you mean `stddev`?");
+    let error = refused("seed = 1\n[workload]\noutput_tokens = { distribution = \"zeta\" }\n");
+    assert!(error.subject.starts_with("line 3, `workload.output_tokens"), "{error}");
+    assert!(error.wrong.contains("zeta") && error.wrong.contains("lognormal"), "{error}");
 }
 
 #[test]

@@ -127,7 +127,8 @@ impl Notes<'_> {
         if ok == 0 {
             return;
         }
-        let asked = plan.map_or_else(String::new, |plan| format!("asked {}, ", plan.workload.input_words));
+        let asked =
+            plan.map_or_else(String::new, |plan| format!("asked {}, ", plan.workload.prompt_words_text()));
         let mut text = if known == 0 {
             format!("prompt tokens: {asked}none reported")
         } else {

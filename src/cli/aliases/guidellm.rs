@@ -1,0 +1,109 @@
+//! guidellm's `--data` where it describes synthetic data: `prompt_tokens=512,prompt_tokens_stdev=128,...`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json};
+
+use super::{Converted, DATA};
+
+/// The lengths that guidellm's text asks for, a list of `key=value` or a JSON object. A file or the name of a data set
+/// is neither, and is refused.
+///
+/// guidellm draws a length from a normal distribution, moves it to a bound that it is beyond (the mean and five
+/// deviations, at least 1, unless said), and rounds to the nearest. With the mean lowered by one half our rounding up
+/// is the same. It moves draws below 0 to the bound where we draw again: so a deviation of more than a quarter of the
+/// mean, from which on such draws are more than one in 30 000, is refused.
+pub(super) fn data(text: &str) -> Converted {
+    let mut keys = read(text).ok_or_else(|| (format!("'{text}' is not synthetic data"), DATA))?;
+    let mut options = Vec::new();
+    for (name, option) in [("prompt_tokens", "--random-input-len"), ("output_tokens", "--random-output-len")]
+    {
+        let mut take = |suffix: &str| keys.remove(&format!("{name}{suffix}"));
+        let (mean, stddev) = (take(""), take("_stdev").filter(|stddev| *stddev > 0));
+        let (min, max) = (take("_min"), take("_max"));
+        match mean {
+            Some(mean) => options.push((option, lengths(mean, stddev, (min, max))?)),
+            None => return Err((format!("has no {name}"), "give prompt_tokens=N,output_tokens=N")),
+        }
+    }
+    match keys.keys().next() {
+        Some(key) => Err((format!("'{key}' is not supported yet"), DATA)),
+        None => Ok(options),
+    }
+}
+
+fn lengths(
+    mean: u32,
+    stddev: Option<u32>,
+    bounds: (Option<u32>, Option<u32>),
+) -> Result<String, (String, &'static str)> {
+    let spread = stddev.unwrap_or(0).saturating_mul(5);
+    let min = bounds.0.unwrap_or(mean.saturating_sub(spread).max(1));
+    let max = bounds.1.unwrap_or(mean.saturating_add(spread));
+    match stddev {
+        _ if min == max => Ok(min.to_string()),
+        None => Ok(format!("uniform:min={min},max={max}")),
+        Some(stddev) if stddev.saturating_mul(4) > mean => Err((
+            format!("a deviation of {stddev} around {mean} is treated differently from guidellm"),
+            "give --random-input-len normal:mean=N,stddev=N, or a deviation of at most a quarter of the mean",
+        )),
+        Some(stddev) => {
+            Ok(format!("normal:mean={},stddev={stddev},min={min},max={max}", f64::from(mean) - 0.5))
+        }
+    }
+}
+
+/// Keys with their whole numbers.
+fn read(text: &str) -> Option<BTreeMap<String, u32>> {
+    if text.trim_start().starts_with('{') {
+        let object: Map<String, Json> = serde_json::from_str(text).ok()?;
+        let number = |value: Json| u32::try_from(value.as_u64()?).ok();
+        return object.into_iter().map(|(key, value)| Some((key, number(value)?))).collect();
+    }
+    let pair = |item: &str| {
+        let (key, value) = item.split_once('=')?;
+        Some((key.trim().to_owned(), value.trim().parse().ok()?))
+    };
+    text.split(',').map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_as(text: &str) -> [String; 2] {
+        let options = data(text).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!((options[0].0, options[1].0), ("--random-input-len", "--random-output-len"));
+        [options[0].1.clone(), options[1].1.clone()]
+    }
+
+    #[test]
+    fn fixed_uniform_and_normal_lengths_are_read_in_both_forms() {
+        assert_eq!(read_as("prompt_tokens=512,output_tokens=128"), ["512", "128"]);
+        assert_eq!(
+            read_as(
+                r#"{"prompt_tokens":512,"prompt_tokens_min":256,"output_tokens":9,"output_tokens_stdev":0}"#
+            ),
+            ["uniform:min=256,max=512", "9"]
+        );
+        assert_eq!(
+            read_as(
+                "prompt_tokens=512,prompt_tokens_stdev=128,prompt_tokens_max=800,output_tokens=9,output_tokens_stdev=2"
+            ),
+            ["normal:mean=511.5,stddev=128,min=1,max=800", "normal:mean=8.5,stddev=2,min=1,max=19"]
+        );
+    }
+
+    #[test]
+    fn data_sets_and_what_would_be_drawn_differently_are_refused() {
+        for text in [
+            "data.jsonl",
+            "prompt_tokens=512",
+            "prompt_tokens=512,output_tokens=9,turns=3",
+            "prompt_tokens=512,prompt_tokens_stdev=129,output_tokens=9",
+            "prompt_tokens=-1,output_tokens=9",
+        ] {
+            assert!(data(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What each request says and how long an answer it asks for: a function of the seed, the phase and the index.
+//!
+//! Owns how a workload's lengths, shared beginnings and repetitions make one prompt. The words themselves are
+//! `prompts`'s, the lengths `lengths`'s, the body around them `api`'s.
+
+use super::lengths;
+use super::prompts::{self, write_prompt};
+use crate::metrics::Phase;
+use crate::plan::{Lengths, Prefix, Workload};
+use crate::rng::{self, Purpose};
+
+/// Which request of a run is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Seed of its level.
+    pub seed: u64,
+    /// Measured or warm-up: the two never share a word's place in a cache.
+    pub phase: Phase,
+    /// Its index in that phase of the level.
+    pub index: u64,
+}
+
+/// The contents of the requests of a workload.
+///
+/// - Requests beyond [`Workload::distinct`] repeat earlier ones, prompt and lengths, in rounds.
+/// - A prompt is the words of one of the shared prefixes, if there are any, and then words of its own, whose first is
+///   that of no other prompt nearby (see [`write_prompt`]): what prompts share ends exactly with the prefix.
+/// - A warm-up request has the lengths of the measured one of its index. Its words are others, those of prefixes
+///   included, so that a measured level finds none of its prompts in a cache before it has sent them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    input: Lengths,
+    output: Lengths,
+    prefix: Option<Prefix>,
+    distinct: Option<u64>,
+}
+
+/// A stretch of a prompt that was written for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    purpose: Purpose,
+    index: u64,
+    words: u32,
+}
+
+impl Content {
+    /// The contents that `workload` asks for. They are taken as validated.
+    #[must_use]
+    pub fn new(workload: &Workload) -> Content {
+        Content {
+            input: workload.input_words,
+            output: workload.output_tokens,
+            prefix: workload.prefix,
+            distinct: workload.distinct,
+        }
+    }
+
+    /// The words of the prompt of `item`, those of a shared prefix among them.
+    #[must_use]
+    pub fn prompt_words(&self, item: Item) -> u32 {
+        let of_part = |part: Part| prompts::prompt_words(part.purpose, part.index, part.words);
+        self.parts(item).map(of_part).fold(0, u32::saturating_add)
+    }
+
+    /// The length of the answer that `item` asks for, in tokens.
+    #[must_use]
+    pub fn output_tokens(&self, item: Item) -> u32 {
+        lengths::draw(&self.output, item.seed, Purpose::OutputLengths, self.entry(item.index))
+    }
+
+    /// Appends the prompt of `item` to `out`.
+    pub fn write_prompt(&self, out: &mut String, item: Item) {
+        for (place, part) in self.parts(item).enumerate() {
+            if place > 0 {
+                out.push(' ');
+            }
+            write_prompt(out, item.seed, part.purpose, part.index, part.words);
+        }
+    }
+
+    /// The first `words` words of each part of the prompt of `item`, `...` standing for what is left out: an excerpt
+    /// for reading.
+    #[must_use]
+    pub fn excerpt(&self, item: Item, words: u32) -> String {
+        let mut out = String::new();
+        for (place, part) in self.parts(item).enumerate() {
+            if place > 0 {
+                out.push(' ');
+            }
+            write_prompt(&mut out, item.seed, part.purpose, part.index, part.words.min(words));
+            if part.words > words {
+                out.push_str(" ...");
+            }
+        }
+        out
+    }
+
+    /// The shared part of a prompt, if there is one, and its own, unless a prefix is all it has.
+    fn parts(&self, item: Item) -> impl Iterator<Item = Part> + use<> {
+        let index = self.entry(item.index);
+        let (of_prefix, of_prompt) = match item.phase {
+            Phase::Warmup => (Purpose::WarmupPrefix, Purpose::WarmupPrompt),
+            Phase::Measured => (Purpose::Prefix, Purpose::Prompt),
+        };
+        let shared = self.prefix.map(|Prefix { words, pool }| {
+            let choice = rng::below(&mut rng::stream(item.seed, Purpose::PrefixChoice, index), pool);
+            Part { purpose: of_prefix, index: u64::from(choice), words }
+        });
+        let words = lengths::draw(&self.input, item.seed, Purpose::InputLengths, index);
+        let own = Part { purpose: of_prompt, index, words };
+        shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
+    }
+
+    /// The request that request `index` is or repeats.
+    fn entry(&self, index: u64) -> u64 {
+        index % self.distinct.unwrap_or(u64::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::plan::Distribution;
+
+    fn item(index: u64) -> Item {
+        Item { seed: 7, phase: Phase::Measured, index }
+    }
+
+    fn warm_up(index: u64) -> Item {
+        Item { phase: Phase::Warmup, ..item(index) }
+    }
+
+    fn prompt(content: &Content, item: Item) -> String {
+        let mut out = String::new();
+        content.write_prompt(&mut out, item);
+        out
+    }
+
+    fn content(change: impl FnOnce(&mut Workload)) -> Content {
+        let mut workload = Workload { input_words: 24.into(), ..Workload::default() };
+        change(&mut workload);
+        Content::new(&workload)
+    }
+
+    const SPREAD: Lengths = Lengths::Drawn(Distribution::Uniform { min: 1, max: 40 });
+
+    #[test]
+    fn prompts_that_share_nothing_are_those_of_earlier_versions() {
+        let content = content(|_| {});
+        for index in [0, 1, 1500] {
+            for (item, purpose) in [(item(index), Purpose::Prompt), (warm_up(index), Purpose::WarmupPrompt)] {
+                let mut plain = String::new();
+                write_prompt(&mut plain, 7, purpose, index, 24);
+                assert_eq!(prompt(&content, item), plain);
+            }
+        }
+    }
+
+    #[test]
+    fn prompts_share_exactly_the_words_of_the_prefix() {
+        let content = content(|workload| workload.prefix = Some(Prefix { words: 50, pool: 1 }));
+        let prompts: Vec<String> = (0..1000).map(|index| prompt(&content, item(index))).collect();
+        let first: Vec<&str> = prompts[0].split(' ').collect();
+        let mut own = HashSet::new();
+        for prompt in &prompts {
+            let words: Vec<&str> = prompt.split(' ').collect();
+            assert_eq!((words.len(), &words[..50]), (74, &first[..50]));
+            assert!(own.insert(words[50]), "two prompts share {}", words[50]);
+        }
+        assert_eq!(content.prompt_words(item(3)), 74);
+    }
+
+    #[test]
+    fn each_prompt_has_one_of_the_pool_and_all_of_the_pool_are_used_alike() {
+        let content = content(|workload| workload.prefix = Some(Prefix { words: 5, pool: 8 }));
+        let mut counts = std::collections::HashMap::new();
+        for index in 0..8000 {
+            let prompt = prompt(&content, item(index));
+            let prefix: Vec<String> = prompt.split(' ').take(5).map(str::to_owned).collect();
+            *counts.entry(prefix).or_insert(0u32) += 1;
+        }
+        // Mean 1000, standard deviation sqrt(8000 * 1/8 * 7/8) = 29.6: five of those either way.
+        assert_eq!(counts.len(), 8);
+        assert!(counts.values().all(|n| (852..=1148).contains(n)), "{counts:?}");
+        let beginnings: HashSet<_> = counts.keys().map(|prefix| &prefix[0]).collect();
+        assert_eq!(beginnings.len(), 8, "prefixes differ from their first word on");
+    }
+
+    #[test]
+    fn requests_beyond_the_distinct_ones_repeat_them_whole() {
+        let content = content(|workload| {
+            workload.distinct = Some(3);
+            workload.output_tokens = SPREAD;
+            workload.input_words = SPREAD;
+            workload.prefix = Some(Prefix { words: 4, pool: 100 });
+        });
+        for index in 0..3 {
+            for later in [index + 3, index + 3000] {
+                assert_eq!(prompt(&content, item(index)), prompt(&content, item(later)));
+                assert_eq!(content.output_tokens(item(index)), content.output_tokens(item(later)));
+            }
+        }
+        let different: HashSet<String> = (0..3).map(|index| prompt(&content, item(index))).collect();
+        assert_eq!(different.len(), 3);
+    }
+
+    #[test]
+    fn a_prompt_may_be_its_prefix_alone() {
+        let content = content(|workload| {
+            workload.input_words = 0.into();
+            workload.prefix = Some(Prefix { words: 9, pool: 1 });
+        });
+        assert_eq!(prompt(&content, item(0)), prompt(&content, item(1)));
+        assert_eq!(prompt(&content, item(0)).split(' ').count(), 9);
+        assert_eq!(content.prompt_words(item(0)), 9);
+    }
+
+    #[test]
+    fn warm_up_requests_have_the_lengths_of_measured_ones_and_none_of_their_beginnings() {
+        let content = content(|workload| {
+            workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 10, max: 40 });
+            workload.output_tokens = SPREAD;
+            workload.prefix = Some(Prefix { words: 12, pool: 2 });
+        });
+        // A hyphen and what follows it are two tokens.
+        let tokens = |text: &str| text.split(' ').count() + 2 * text.matches('-').count();
+        for index in 0..50 {
+            let (cold, warm) = (prompt(&content, item(index)), prompt(&content, warm_up(index)));
+            assert!(warm.starts_with("warm-") && !cold.contains("warm"));
+            assert_eq!(tokens(&cold), tokens(&warm));
+            assert_eq!(tokens(&cold), content.prompt_words(item(index)) as usize);
+            assert_eq!(content.output_tokens(item(index)), content.output_tokens(warm_up(index)));
+        }
+    }
+
+    #[test]
+    fn an_excerpt_shows_the_beginning_of_each_part() {
+        let content = content(|workload| {
+            workload.input_words = 3.into();
+            workload.prefix = Some(Prefix { words: 9, pool: 1 });
+        });
+        let whole = prompt(&content, item(2));
+        let words: Vec<&str> = whole.split(' ').collect();
+        let shown = format!("{} ... {}", words[..4].join(" "), words[9..].join(" "));
+        assert_eq!(content.excerpt(item(2), 4), shown);
+    }
+
+    #[test]
+    fn the_prefix_of_a_seed_never_changes() {
+        // A stored plan promises the same requests to later versions.
+        let content = content(|workload| {
+            workload.input_words = 2.into();
+            workload.prefix = Some(Prefix { words: 4, pool: 5 });
+        });
+        assert_eq!(prompt(&content, item(3)), PINNED);
+        assert_eq!(prompt(&content, warm_up(3)), PINNED_WARMUP);
+    }
+
+    const PINNED: &str = "small houses give yards down flat";
+    const PINNED_WARMUP: &str = "warm-star club warm-above";
+}

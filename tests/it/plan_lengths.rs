@@ -1,0 +1,171 @@
+//! How long prompts and answers are and what they share, by the options of every tool.
+
+use tokload::cli::args::{Asked, Command, parse};
+use tokload::cli::plan_from_args::{Surroundings, order};
+use tokload::plan::{Distribution, Error, Lengths, Plan, Prefix, Workload};
+
+fn ordered(line: &str, config: Option<&str>) -> Result<Workload, Error> {
+    let Asked::Command { command: Command::Run(args), tool, .. } =
+        parse(line.split_whitespace().map(Into::into))?
+    else {
+        panic!("not a run: {line}");
+    };
+    let config = config.map(|text| ("plan.toml", text));
+    order(&args, &Surroundings { tool, fresh_seed: 1, config, env: &|_| None }).map(|o| o.plan.workload)
+}
+
+#[track_caller]
+fn workload(options: &str) -> Workload {
+    ordered(&format!("run --url h:1 {options}"), None).unwrap_or_else(|error| panic!("{options}: {error}"))
+}
+
+#[track_caller]
+fn lengths(options: &str) -> [Lengths; 2] {
+    let Workload { input_words, output_tokens, .. } = workload(options);
+    [input_words, output_tokens]
+}
+
+#[track_caller]
+fn refused(options: &str) -> Error {
+    ordered(&format!("run --url h:1 {options}"), None).expect_err(options)
+}
+
+fn uniform(min: u32, max: u32) -> Lengths {
+    Lengths::Drawn(Distribution::Uniform { min, max })
+}
+
+fn normal(mean: f64, stddev: f64) -> Lengths {
+    Lengths::Drawn(Distribution::Normal { mean, stddev, min: None, max: None })
+}
+
+#[test]
+fn a_range_ratio_is_that_of_vllm() {
+    // floor(len (1 - r)) to ceil(len (1 + r)), for prompts and answers; an answer has a token.
+    assert_eq!(
+        lengths("--isl 1024 --osl 128 --random-range-ratio 0.1"),
+        [uniform(921, 1127), uniform(115, 141)]
+    );
+    assert_eq!(lengths("--isl 100 --osl 1 --random-range-ratio 0.5"), [uniform(50, 150), uniform(1, 2)]);
+    assert_eq!(lengths("--random-range-ratio 0.0"), [128.into(), 64.into()]);
+    let vllm = ordered("bench serve --model m --random-range-ratio 0.25", None).unwrap();
+    assert_eq!((vllm.input_words, vllm.output_tokens), (uniform(768, 1280), uniform(96, 160)));
+    // With a prefix a prompt may have no words of its own, as in vLLM; without, both refuse it.
+    let options = "--isl 1 --random-range-ratio 0.5";
+    assert_eq!(refused(options).subject, "--random-input-len");
+    assert_eq!(workload(&format!("{options} --random-prefix-len 9")).input_words, uniform(0, 2));
+    for ratio in ["1", "-0.1", "2"] {
+        let error = refused(&format!("--random-range-ratio {ratio}"));
+        assert_eq!(error.subject, "--random-range-ratio");
+        assert!(error.remedy.contains("sglang"), "{error}");
+    }
+}
+
+#[test]
+fn deviations_are_those_of_aiperf() {
+    assert_eq!(lengths("--isl 200 --isl-stddev 50"), [normal(200.0, 50.0), 64.into()]);
+    assert_eq!(lengths("--osl 90 --output-tokens-stddev 5"), [128.into(), normal(90.0, 5.0)]);
+    let aiperf = ordered("profile --url h:1 --synthetic-input-tokens-stddev 55", None).unwrap();
+    assert_eq!(aiperf.input_words, normal(550.0, 55.0));
+    assert_eq!(refused("--isl-stddev -1").subject, "--random-input-len");
+    assert_eq!(refused("--isl-stddev x").subject, "--isl-stddev");
+}
+
+#[test]
+fn a_length_is_spread_once() {
+    for options in [
+        "--isl-stddev 5 --random-range-ratio 0.5",
+        "--isl uniform:min=1,max=9 --isl-stddev 5",
+        "--osl normal:mean=9,stddev=1 --random-range-ratio 0.5",
+    ] {
+        let error = refused(options);
+        assert!(error.wrong.starts_with("spreads lengths that differ already ("), "{error}");
+    }
+}
+
+#[test]
+fn a_distribution_stands_where_a_number_does() {
+    let [input, output] =
+        lengths("--isl lognormal:median=600,sigma=1,min=8,max=8192 --osl uniform:min=1,max=9");
+    let lognormal = Distribution::Lognormal { median: 600.0, sigma: 1.0, min: Some(8), max: Some(8192) };
+    assert_eq!((input, output), (Lengths::Drawn(lognormal), uniform(1, 9)));
+    assert_eq!(refused("--osl lognormal:median=0,sigma=1").subject, "--random-output-len");
+    assert_eq!(refused("--isl gamma:mean=3").subject, "--random-input-len");
+}
+
+#[test]
+fn prefixes_are_one_for_all_or_a_pool() {
+    let prefix = |options: &str| workload(options).prefix;
+    assert_eq!(prefix(""), None);
+    assert_eq!(prefix("--random-prefix-len 1500"), Some(Prefix { words: 1500, pool: 1 }));
+    let pool = Some(Prefix { words: 300, pool: 7 });
+    assert_eq!(prefix("--num-prefix-prompts 7 --prefix-prompt-length 300"), pool);
+    assert_eq!(prefix("--gsp-num-groups 7 --gsp-system-prompt-len 300"), pool);
+    // The other tools' way to say none.
+    for none in
+        ["--random-prefix-len 0", "--num-prefix-prompts 0", "--num-prefix-prompts 0 --prefix-prompt-length 0"]
+    {
+        assert_eq!(prefix(none), None, "{none}");
+    }
+    let error = refused("--num-prefix-prompts 7");
+    assert_eq!(
+        (error.subject.as_str(), error.remedy.as_str()),
+        ("--num-prefix-prompts", "give --prefix-prompt-length, too")
+    );
+    assert_eq!(refused("--prefix-prompt-length 7").subject, "--prefix-prompt-length");
+    assert_eq!(refused("--random-prefix-len 7 --num-prefix-prompts 2").subject, "--random-prefix-len");
+    assert_eq!(refused("--random-input-len 0").subject, "--random-input-len");
+    assert_eq!(workload("--random-prefix-len 7 --isl 0").input_words, 0.into());
+}
+
+#[test]
+fn prefix_repetition_has_vllms_numbers_unless_said() {
+    let of = |options: &str| {
+        let w = ordered(&format!("bench serve --dataset-name prefix_repetition {options}"), None).unwrap();
+        (w.input_words, w.output_tokens, w.prefix)
+    };
+    assert_eq!(of(""), (256.into(), 128.into(), Some(Prefix { words: 256, pool: 10 })));
+    let said = "--prefix-repetition-prefix-len 512 --prefix-repetition-suffix-len 100 --prefix-repetition-output-len 9";
+    assert_eq!(of(said), (100.into(), 9.into(), Some(Prefix { words: 512, pool: 10 })));
+    assert_eq!(of("--prefix-repetition-num-prefixes 3").2, Some(Prefix { words: 256, pool: 3 }));
+    assert_eq!(refused("--dataset-name sharegpt").subject, "--dataset-name");
+}
+
+#[test]
+fn different_prompts_are_counted() {
+    assert_eq!(workload("").distinct, None);
+    assert_eq!(workload("--num-dataset-entries 1").distinct, Some(1));
+    // aiperf's --num-prompts is that number, ours is that of the requests.
+    assert_eq!(ordered("profile --url h:1 --num-prompts 5", None).unwrap().distinct, Some(5));
+    assert_eq!(refused("--num-dataset-entries 0").subject, "--num-dataset-entries");
+}
+
+#[test]
+fn options_win_over_the_lengths_of_a_file() {
+    let file = "[workload]\ninput_words = { distribution = \"uniform\", min = 5, max = 9 }\noutput_tokens = 50\n\
+                prefix = { words = 40, pool = 3 }\ndistinct = 8\n";
+    let of = |options: &str| ordered(&format!("run --url h:1 {options}"), Some(file)).unwrap();
+    let whole = of("");
+    assert_eq!((whole.input_words, whole.output_tokens), (uniform(5, 9), 50.into()));
+    assert_eq!((whole.prefix, whole.distinct), (Some(Prefix { words: 40, pool: 3 }), Some(8)));
+    assert_eq!(of("--isl 7").input_words, 7.into());
+    assert_eq!(of("--isl 100 --random-range-ratio 0.5").output_tokens, uniform(25, 75));
+    assert_eq!(of("--osl-stddev 5").output_tokens, normal(50.0, 5.0));
+    assert_eq!(of("--num-prefix-prompts 9").prefix, Some(Prefix { words: 40, pool: 9 }));
+    assert_eq!(of("--random-prefix-len 0").prefix, None);
+}
+
+/// A run file and a plan file of before lengths could differ.
+#[test]
+fn plans_of_numbers_alone_are_read_and_written_as_before() {
+    let before = "[workload]\ninput_words = 200\noutput_tokens = 50\n";
+    let plan = Plan::from_toml(before, 1).unwrap();
+    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (200.into(), 50.into()));
+    let json = serde_json::to_value(&plan).unwrap();
+    assert_eq!(
+        (&json["workload"]["input_words"], &json["workload"]["output_tokens"]),
+        (&200.into(), &50.into())
+    );
+    for absent in ["prefix", "distinct"] {
+        assert!(json["workload"].get(absent).is_none(), "{absent}");
+    }
+}
