@@ -34,6 +34,9 @@ pub struct Arrival {
     pub kernel: Option<Stamp>,
     /// Number of the read on its connection: content events of one read are coalesced.
     pub read_no: u64,
+    /// The client was not there when bytes may have come: it was busy or asleep for too long. Only then do several
+    /// events of one read say nothing of the server; else it sent them together.
+    pub late: bool,
 }
 
 /// What was asked, as far as the reading of the answer depends on it.
@@ -271,7 +274,7 @@ impl Exchange {
         if !self.over {
             match self.http.on_eof() {
                 Ok(_) => {
-                    let at = Arrival { read: now, kernel: None, read_no: u64::MAX };
+                    let at = Arrival { read: now, kernel: None, read_no: u64::MAX, late: false };
                     self.on_end(&at, json, sink);
                 }
                 Err(_) => self.cut(Cut::Closed, now),

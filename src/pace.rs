@@ -88,7 +88,8 @@ pub struct Pace {
 const OWN_TOKENS: u64 = u64::MAX - 1;
 const TIMER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
-const BATCH: usize = 256;
+/// Most events that [`Pace::poll`] gives at once.
+pub const BATCH: usize = 256;
 
 impl Pace {
     /// A pace for the calling thread, which must be inside a runtime.

@@ -63,6 +63,8 @@ pub struct ShardCheck {
     pub events: u64,
     /// Content events that shared a read with an earlier one.
     pub coalesced: u64,
+    /// Those among them that the client was late for: who is in time sees what the server sent together.
+    pub joined: u64,
     /// Connections opened.
     pub connects: u64,
     /// Requests resent on a fresh connection.

@@ -127,7 +127,7 @@ impl<const TEXT: bool> Rig<TEXT> {
     fn read(&mut self, bytes: &[u8], way: Way) {
         self.now_ns += 700_000;
         let kernel = way.kernel.then(|| Stamp::from_nanos(self.now_ns - 9_000));
-        let at = Arrival { read: Stamp::from_nanos(self.now_ns), kernel, read_no: self.now_ns };
+        let at = Arrival { read: Stamp::from_nanos(self.now_ns), kernel, read_no: self.now_ns, late: false };
         let half = if way.halved { bytes.len() / 2 } else { 0 };
         for piece in [&bytes[..half], &bytes[half..]] {
             let progress = self.exchange.on_bytes(&at, piece, &mut self.json, &mut self.ear);
@@ -149,7 +149,7 @@ impl<const TEXT: bool> Rig<TEXT> {
             [chunk(r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#), chunk("[DONE]")];
         self.read(&last.concat(), ONE);
         let now = Stamp::from_nanos(self.now_ns);
-        let at = Arrival { read: now, kernel: None, read_no: 0 };
+        let at = Arrival { read: now, kernel: None, read_no: 0, late: false };
         let progress = self.exchange.on_bytes(&at, b"0\r\n\r\n", &mut self.json, &mut self.ear);
         assert_eq!((progress, self.exchange.record().outcome), (Progress::Over, Outcome::ok(200)));
         count

@@ -132,7 +132,7 @@ impl Rig {
         self.now_ns += 950_000 + (self.read_no * 7_919) % 100_003;
         let read = Stamp::from_nanos(self.now_ns);
         let kernel = self.kernel.then(|| Stamp::from_nanos(self.now_ns - 8_000));
-        Arrival { read, kernel, read_no: self.read_no }
+        Arrival { read, kernel, read_no: self.read_no, late: false }
     }
 }
 

@@ -325,7 +325,7 @@ impl Answer {
         let joined = self.last_read_no == Some(at.read_no);
         if joined {
             record.flags.insert(Flags::COALESCED);
-            if record.events == 2 {
+            if record.events == 2 && at.late {
                 record.flags.insert(Flags::FIRST_COALESCED);
             }
         }
@@ -342,8 +342,9 @@ impl Answer {
         record.last = Some(at.read);
         record.kernel_last = at.kernel;
         self.running.at_last = tokens.and(self.running.count);
-        // Events of several choices in one read say nothing of the gaps of each.
-        let joined = joined && self.choices.len() == 1;
+        // Who was there in time knows that the server sent them together. Events of several choices in one read say
+        // nothing of the gaps of each.
+        let joined = joined && at.late && self.choices.len() == 1;
         for choice in self.choices.iter_mut().filter(|choice| choice.touched) {
             choice.touched = false;
             if let Some(last) = choice.last {

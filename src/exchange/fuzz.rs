@@ -96,7 +96,7 @@ impl Life {
         for read in bytes.chunks(self.read_len) {
             ms += 1;
             let kernel = self.kernel.then(|| Stamp::from_millis(ms - 5));
-            let at = Arrival { read: Stamp::from_millis(ms), kernel, read_no: ms };
+            let at = Arrival { read: Stamp::from_millis(ms), kernel, read_no: ms, late: ms % 3 == 0 };
             let mut rest = read;
             while !rest.is_empty() {
                 let len = cuts.as_mut().map_or(rest.len(), |cuts| cuts.next_len(rest.len()));
@@ -116,7 +116,7 @@ impl Life {
             let _ = exchange.on_eof(Stamp::from_millis(ms + 7), json, sink);
             let late = Stamp::from_millis(ms + 8);
             let _ = exchange.on_timeout(late, TimeoutPhase::Gap);
-            let at = Arrival { read: late, kernel: None, read_no: 0 };
+            let at = Arrival { read: late, kernel: None, read_no: 0, late: true };
             let _ = exchange.on_bytes(&at, b"HTTP/1.1 200 OK\r\n\r\n", json, sink);
             assert_eq!(*exchange.record(), learned.record, "what is over has changed");
             assert!(!exchange.reusable());

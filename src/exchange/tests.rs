@@ -5,7 +5,7 @@ use crate::api::Usage;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 fn at(ms: u64) -> Arrival {
-    Arrival { read: Stamp::from_millis(ms), kernel: None, read_no: ms }
+    Arrival { read: Stamp::from_millis(ms), kernel: None, read_no: ms, late: false }
 }
 
 /// An exchange of `ask` that has read the head of a stream and `events`, all at 1 ms.

@@ -128,7 +128,7 @@ pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exch
         let progress = match received {
             Ok(0) => exchange.on_eof(now, &mut json, &mut NoSink),
             Ok(count) => {
-                let at = Arrival { read: now, kernel: None, read_no };
+                let at = Arrival { read: now, kernel: None, read_no, late: false };
                 exchange.on_bytes(&at, &buffer[..count], &mut json, &mut NoSink)
             }
             Err(error) if is_silence(&error) => {

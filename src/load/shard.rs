@@ -151,6 +151,7 @@ impl Shard {
         };
         work.begin(start);
         work.next_tick = start + ticking::TICK;
+        work.caught_up = start;
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
             let _of_the_pause = wall.take_check();
@@ -172,6 +173,7 @@ impl Shard {
     async fn work_off(&mut self, work: &mut Work) -> io::Result<()> {
         loop {
             self.burn(work);
+            let turn = self.pace.clock().now();
             let count = self.pace.poll()?;
             for place in 0..count {
                 if let Some(ready) = self.pace.ready(place) {
@@ -182,6 +184,10 @@ impl Shard {
                 }
             }
             self.send_due(work);
+            if count < crate::pace::BATCH {
+                // What was not ready then had nothing to read.
+                work.caught_up = turn;
+            }
             let now = self.pace.clock().now();
             self.tick(work, now);
             self.check_deadlines(work, now);
@@ -198,6 +204,7 @@ impl Shard {
                 let tick = work.next_tick + crate::pace::LEAD;
                 let until = next.min(self.deadlines.next()).min(work.next_end()).min(tick);
                 self.pace.idle(until).await?;
+                work.caught_up = self.pace.clock().now();
             }
         }
     }

@@ -71,7 +71,8 @@ impl Flags {
     pub const LENGTH_OFF: Flags = Flags(1 << 12);
     /// The answer was asked for as one body, not as a stream.
     pub const WHOLE_BODY: Flags = Flags(1 << 13);
-    /// The first content event shared its read with a later one: its stamp is that of the later one, an upper bound.
+    /// The client was late to the read of the first content event, which it shares with a later one: its stamp is that
+    /// of the later one, an upper bound.
     pub const FIRST_COALESCED: Flags = Flags(1 << 14);
 
     /// The set with `other` added.

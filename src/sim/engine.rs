@@ -366,7 +366,7 @@ fn hear(
     client.last_read = at;
     work.check.reads += 1;
     work.check.read_bytes += bytes.len() as u64;
-    let arrival = Arrival { read: at, kernel: None, read_no: client.read_no };
+    let arrival = Arrival { read: at, kernel: None, read_no: client.read_no, late: false };
     let heard = (&mut client.last_content_read, &mut client.times);
     let mut ear = Ear::new(work, gauges, heard);
     client.exchange.on_bytes(&arrival, bytes, json, &mut ear)

@@ -9,7 +9,7 @@ use crate::metrics::Metric;
 use crate::plan::Timestamps;
 use crate::run::{LevelResult, ShardCheck};
 use crate::stats::{Histogram, Quantile};
-use crate::summary::LevelSummary;
+use crate::summary::{LevelSummary, QuantileValue};
 
 /// The metrics that get an error figure.
 pub const METRICS: [Metric; 6] =
@@ -75,6 +75,7 @@ impl Checks {
 ///
 /// - Both stamps: |user quantile - kernel quantile| + the kernel stamp's own error.
 /// - Latencies by kernel stamps: the kernel stamp's own error.
+/// - Where gaps between events of one read are known in sum only, at least the distance to the farther bound.
 /// - User stamps alone: the 99th percentile of loop lag plus that of schedule delay, estimated.
 #[must_use]
 pub fn client_errors(result: &LevelResult, summary: &LevelSummary) -> Vec<ClientError> {
@@ -102,8 +103,18 @@ fn client_error(
     let parts = quantile.parts();
     let own = checks.stamp_error_ns as f64;
     let pair = summary.stamp_pairs.iter().find(|pair| pair.metric == metric && pair.parts == parts);
-    let measured =
-        |kernel_ns, error_ns| ClientError { metric, parts, value_ns, kernel_ns, error_ns, estimated: false };
+    // Gaps between events of one read are known in sum only: the truth lies between the bounds.
+    let gaps =
+        if metric == Metric::Itl && timestamps == Timestamps::Both { Metric::ItlKernel } else { metric };
+    let unknown = bounds_distance(summary, gaps, parts, value_ns);
+    let measured = |kernel_ns, error_ns: f64| ClientError {
+        metric,
+        parts,
+        value_ns,
+        kernel_ns,
+        error_ns: error_ns.max(unknown + own),
+        estimated: false,
+    };
     match (timestamps, pair) {
         (Timestamps::Kernel, _) => measured(None, own),
         (Timestamps::Both, Some(pair)) => {
@@ -115,6 +126,16 @@ fn client_error(
             ClientError { estimated: true, ..measured(None, error_ns) }
         }
     }
+}
+
+/// How far `value_ns` is from the farther bound of the quantile; 0 where there are none.
+fn bounds_distance(summary: &LevelSummary, metric: Metric, parts: u32, value_ns: f64) -> f64 {
+    let Some(bounds) = summary.distribution(metric).and_then(|d| d.bounds.as_ref()) else { return 0.0 };
+    let distance = |side: &[QuantileValue]| {
+        let bound = side.iter().find(|q| q.parts == parts).and_then(|q| q.value);
+        bound.map_or(0.0, |bound| (value_ns - bound).abs())
+    };
+    distance(&bounds.low).max(distance(&bounds.high))
 }
 
 #[cfg(test)]

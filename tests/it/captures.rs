@@ -218,7 +218,7 @@ fn play(capture: &Capture, lens: impl IntoIterator<Item = usize>) -> (Exchange, 
     let (mut exchange, mut heard, mut json) = (Exchange::new(), Heard::default(), Json::new());
     exchange.begin(capture.ask(), Record::planned(0, Stamp::ZERO));
     exchange.on_start(Stamp::ZERO);
-    let at = Arrival { read: Stamp::from_millis(5), kernel: None, read_no: 1 };
+    let at = Arrival { read: Stamp::from_millis(5), kernel: None, read_no: 1, late: false };
     let mut rest = &capture.raw[..];
     let mut progress = Progress::Pending;
     for len in lens {

@@ -102,7 +102,7 @@ fn play(case: &Value, bytes: &[u8], ends: &[usize]) -> (Exchange, Heard) {
         // Reads of one moment share their number: a split is not a read of its own as far as the record goes.
         read_no += u64::from(ms != now);
         now = ms;
-        let at = Arrival { read: Stamp::from_millis(ms), kernel: None, read_no };
+        let at = Arrival { read: Stamp::from_millis(ms), kernel: None, read_no, late: false };
         progress = exchange.on_bytes(&at, &bytes[from..end], &mut json, &mut heard);
         from = end;
     }

@@ -29,4 +29,5 @@ mod run_file;
 mod schedule;
 mod simulate;
 mod simulate_args;
+mod slow_client;
 mod wire_split;

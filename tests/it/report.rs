@@ -147,7 +147,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
     level.tokens.single_chunk = 3;
     level.tokens.length_off = 5;
     level.self_check.cpu_share_max = Some(0.83);
-    level.self_check.coalesced_share = Some(0.25);
+    (level.self_check.events, level.self_check.joined) = (100, 25);
     level.self_check.resent = 2;
     level.window.whole_level = false;
     level.window.start_ns = level.span.t0_ns + 10_000_000_000;
@@ -162,7 +162,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
         "! 3 of 36 answers came as one event of several tokens and have no TPOT",
         "! 5 of 36 answers are of another length than asked",
         "! 4 users: the client was busy, 83.0 % CPU on one shard",
-        "! 4 users: 25.0 % of content events shared a read with an earlier one; their ITL is 0",
+        "! 4 users: 25.0 % of content events shared a read with an earlier one that the client was late for",
         "4 users: 2 requests were resent, their connection having been closed",
         "4 users: window of 60.0 s, from 10.0 s after the first planned send",
         "no records were kept: --no-records",

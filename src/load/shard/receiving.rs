@@ -115,7 +115,8 @@ impl Shard {
                 work.check.queue_bytes.record(count as u64);
                 let read_no = connection.read_no;
                 let kernel = self.kernel_stamp(work, stamped, now);
-                let at = Arrival { read: now, kernel, read_no };
+                let late = work.is_late(now, kernel);
+                let at = Arrival { read: now, kernel, read_no, late };
                 self.on_bytes(work, slot, at, count);
             }
             Ok(Received::Nothing) if !broken => {}

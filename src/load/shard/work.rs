@@ -17,6 +17,8 @@ use crate::time::Stamp;
 
 /// E2E values kept for the cut of the level after a warm-up.
 const E2E_KEPT_MAX: usize = 4096;
+/// Bytes may wait so long for the client without its being late: the measurement spec's bound for receive lag.
+const LATE_NS: u64 = 1_000_000;
 const EXAMPLES_MAX: usize = 32;
 const RECORDS_PER_BLOCK: usize = 512;
 
@@ -48,6 +50,8 @@ pub(crate) struct Work {
     /// When the loop's lag is measured next, and when time is wasted next.
     pub(crate) next_tick: Stamp,
     pub(crate) next_burn: Stamp,
+    /// When the loop last had nothing left to read, as far as it knows.
+    pub(crate) caught_up: Stamp,
     pub(crate) end: Stamp,
     pub(crate) last_plan: Option<Stamp>,
     pub(crate) last_end: Option<Stamp>,
@@ -70,6 +74,7 @@ impl Work {
             window_start: Stamp::ZERO,
             next_tick: Stamp::MAX,
             next_burn: Stamp::ZERO,
+            caught_up: Stamp::MAX,
             end: Stamp::MAX,
             last_plan: None,
             last_end: None,
@@ -85,6 +90,14 @@ impl Work {
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
         self.end = later(start, self.leg.duration);
+    }
+
+    /// Whether the bytes of a read at `now` may have waited for the client, so that several events of it need not have
+    /// come together. A thread that slept past its tick was late as well.
+    #[inline]
+    pub(crate) fn is_late(&self, now: Stamp, kernel: Option<Stamp>) -> bool {
+        let there_since = self.caught_up.min(self.next_tick);
+        now.nanos_since(there_since) > LATE_NS || kernel.is_some_and(|at| now.nanos_since(at) > LATE_NS)
     }
 
     /// Makes memory ready for what a real shard measures of itself.
@@ -248,6 +261,7 @@ impl Sink for Ear<'_> {
         self.check.events += 1;
         if *self.last_content_read == event.at.read_no {
             self.check.coalesced += 1;
+            self.check.joined += u64::from(event.at.late);
         }
         *self.last_content_read = event.at.read_no;
         self.tally.on_content(event.at.read, event.tokens);

@@ -36,7 +36,7 @@ pub(super) fn of(level: &LevelBlock) -> Option<Row> {
         delay(check.receive_lag),
         number(check.cpu_share_max, format::percent),
         number(check.host.as_ref().and_then(|host| host.busy_share), format::percent),
-        number(check.coalesced_share, format::percent),
+        number((check.events > 0).then(|| check.joined as f64 / check.events as f64), format::percent),
     ];
     Some(Row { label: level.label.clone(), cells, second: false })
 }

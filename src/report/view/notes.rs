@@ -188,9 +188,10 @@ impl Notes<'_> {
                 let cpu = format::percent(cpu);
                 self.warn(format!("{}: the client was busy, {cpu} % CPU on one shard", level.label));
             }
-            if let Some(share) = check.coalesced_share.filter(|share| *share > COALESCED_SHARE_MAX) {
+            let joined = (check.events > 0).then(|| check.joined as f64 / check.events as f64);
+            if let Some(share) = joined.filter(|share| *share > COALESCED_SHARE_MAX) {
                 self.warn(format!(
-                    "{}: {} % of content events shared a read with an earlier one; their ITL is 0",
+                    "{}: {} % of content events shared a read with an earlier one that the client was late for",
                     level.label,
                     format::percent(share)
                 ));

@@ -134,12 +134,12 @@ const LEVEL: &[(&str, &str, &str)] = &[
     (
         "bounds",
         "as the metric",
-        "k gaps between events of one read are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k",
+        "k gaps between events of one read that the client was late for are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k",
     ),
     (
         "self_check.client_error",
         "ns",
-        "by how much the client may have falsified a quantile: with both stamps |by user stamps - by kernel stamps| of the same requests plus stamp_error_ns; by kernel stamps stamp_error_ns; by user stamps alone the p99 of loop_lag plus that of schedule_delay, estimated",
+        "by how much the client may have falsified a quantile: with both stamps |by user stamps - by kernel stamps| of the same requests plus stamp_error_ns, or the distance to the farther of the bounds where that is more; by kernel stamps stamp_error_ns; by user stamps alone the p99 of loop_lag plus that of schedule_delay, estimated",
     ),
     (
         "self_check.stamp_error_ns",
@@ -166,6 +166,11 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "self_check.coalesced_share",
         "share",
         "content events that shared a read with an earlier one, divided by all content events",
+    ),
+    (
+        "self_check.joined",
+        "events",
+        "coalesced events whose read the client was late for: it had not looked for more than 1 ms, or the last byte had waited so long; other coalesced events were sent together",
     ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];

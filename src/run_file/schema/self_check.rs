@@ -47,6 +47,8 @@ pub struct SelfCheckBlock {
     pub events: u64,
     /// Content events that shared a read with an earlier one.
     pub coalesced: u64,
+    /// Those among them that the client was late for.
+    pub joined: u64,
     /// Their share of all content events; `None` without any.
     pub coalesced_share: Option<f64>,
     /// Connections opened.
@@ -125,6 +127,8 @@ pub struct ShardBlock {
     pub events: u64,
     /// Content events that shared a read with an earlier one.
     pub coalesced: u64,
+    /// Those among them that the client was late for.
+    pub joined: u64,
     /// Connections opened.
     pub connects: u64,
     /// Requests resent on a fresh connection.
@@ -187,6 +191,7 @@ impl SelfCheckBlock {
             ahead: sum(|s| s.ahead),
             events,
             coalesced,
+            joined: sum(|s| s.joined),
             coalesced_share: share(coalesced, events),
             connects: sum(|s| s.connects),
             resent: sum(|s| s.resent),
@@ -253,6 +258,7 @@ impl ShardBlock {
             read_bytes: check.read_bytes,
             events: check.events,
             coalesced: check.coalesced,
+            joined: check.joined,
             connects: check.connects,
             resent: check.resent,
             loop_lag: DelayBlock::of(&check.loop_lag),

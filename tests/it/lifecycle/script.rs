@@ -118,7 +118,7 @@ impl Connection {
     pub(crate) fn read(&mut self, ms: u64, pieces: &[&[u8]]) -> Progress {
         self.reads += 1;
         let kernel = self.kernel_lag_ms.map(|lag| Stamp::from_millis(ms - lag));
-        let at = Arrival { read: Stamp::from_millis(ms), kernel, read_no: self.reads };
+        let at = Arrival { read: Stamp::from_millis(ms), kernel, read_no: self.reads, late: false };
         let mut progress = Progress::Pending;
         for piece in pieces {
             progress = self.exchange.on_bytes(&at, piece, &mut self.json, &mut self.events);
