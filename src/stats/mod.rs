@@ -2,13 +2,19 @@
 //!
 //! Pure sums over numbers. What is measured, and which requests count, is decided above this floor.
 
+mod beta;
+pub mod binomial;
 pub mod coarse;
+pub mod confidence;
 pub mod histogram;
+pub mod order;
 pub mod quantile;
 pub mod series;
+pub mod student;
 pub mod totals;
 
 pub use coarse::Coarse;
+pub use confidence::{Confidence, Interval};
 pub use histogram::Histogram;
 pub use quantile::Quantile;
 pub use series::Series;
