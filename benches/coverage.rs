@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     for (load, spec) in LOADS {
         let truth = Truth::at(load);
         println!(
-            "{load} % load: TTFT p90 {:.1} ms, DEFF of \"over it\" {:.1}",
+            "{load} % load: TTFT p90 {:.6} ms, DEFF of \"over it\" {:.1}",
             truth.p90 as f64 / 1e6,
             truth.effect
         );

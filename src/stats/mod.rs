@@ -10,6 +10,8 @@ pub mod coarse;
 pub mod confidence;
 pub mod correlation;
 pub mod histogram;
+pub mod inflight;
+pub mod little;
 pub mod order;
 pub mod quantile;
 pub mod repeats;
