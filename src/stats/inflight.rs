@@ -53,7 +53,7 @@ impl InFlight {
             let change: i64 = moment.iter().map(|edge| edge.1).sum();
             if change != 0 {
                 // Never below 0: a life ends after it began.
-                open = open + change;
+                open += change;
                 steps.push((moment[0].0, open as u64));
             }
         }

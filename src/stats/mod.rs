@@ -1,6 +1,16 @@
-//! Statistics of durations: histograms, exact totals, quantiles, series over time.
+//! Statistics of durations: histograms, exact totals, quantiles, series over time; and how well they are known.
 //!
 //! Pure sums over numbers. What is measured, and which requests count, is decided above this floor.
+//!
+//! | question | room |
+//! |---|---|
+//! | how well is a share known, such as attainment | [`share`] |
+//! | a mean or a rate of one level; of repeated runs | [`batch`]; [`repeats`] |
+//! | between which values a quantile lies, and whether there are enough | [`order`] |
+//! | how many independent values dependent ones are worth | [`correlation`], [`batch`] |
+//! | had the level a steady state, did the server keep up | [`trend`] |
+//! | how many were open when; do the records agree with it | [`inflight`]; [`little`] |
+//! | what a closed loop hid, in imported data | [`backfill`] |
 
 pub mod backfill;
 pub mod batch;

@@ -175,7 +175,7 @@ mod tests {
             let quantile = Quantile::from_parts(1 + rng::below(&mut stream, 99_999)).unwrap();
             let (p, q) = shares(quantile);
             let below = |rank: u64| binomial::at_most(rank - 1, n, p, q);
-            let lower = (1..=n).filter(|rank| below(*rank) <= 0.025).next_back();
+            let lower = (1..=n).rfind(|rank| below(*rank) <= 0.025);
             let upper = (1..=n).find(|rank| below(*rank) >= 0.975);
             assert_eq!(Ranks::of(n, quantile, Confidence::C95), Ranks { lower, upper }, "p{quantile} of {n}");
         }

@@ -8,9 +8,21 @@
 //! zeros and ones, and those of the value behind them (the latency), which shows the wave even where no limit was
 //! passed.
 //!
-//! Coverage of nominal 95 % intervals, 16-slot model, 1000 requests, limit at the true p90
-//! (`cargo bench --bench coverage`):
-//! COVERAGE TABLE
+//! How many of 400 nominal 95 % intervals held the truth, by load: 16-slot model, Poisson arrivals, 1000 requests, limit
+//! at the true p90, mean width in brackets (`cargo bench --bench coverage`).
+//!
+//! | interval | 60 % | 80 % | 90 % | 95 % |
+//! |---|---|---|---|---|
+//! | Wilson of n | 68 % (0.04) | 24 % (0.04) | 14 % (0.03) | 7 % (0.03) |
+//! | 10 batch means | 93 % (0.08) | 86 % (0.18) | 67 % (0.23) | 41 % (0.19) |
+//! | 5 batch means | 95 % (0.10) | 90 % (0.22) | 73 % (0.29) | 47 % (0.25) |
+//! | overlapping means of 100 | 93 % (0.08) | 86 % (0.18) | 66 % (0.22) | 39 % (0.18) |
+//! | exact of the effective number | 98 % (0.10) | 94 % (0.22) | 90 % (0.35) | 94 % (0.44) |
+//! | both together, as shown | 98 % (0.10) | 95 % (0.23) | 90 % (0.35) | 94 % (0.44) |
+//!
+//! Larger or overlapping batches pay for less bias with less knowledge of it. What helps is to know the length of a
+//! wave: the same effective number also widens the ranks of a quantile ([`crate::stats::order::Ranks::effective`]) until
+//! they hold p50 and p99.
 
 use crate::stats::batch::BatchMeans;
 use crate::stats::binomial::Sample;
