@@ -1,15 +1,43 @@
-//! Statistics of durations: histograms, exact totals, quantiles, series over time.
+//! Statistics of durations: histograms, exact totals, quantiles, series over time; and how well they are known.
 //!
 //! Pure sums over numbers. What is measured, and which requests count, is decided above this floor.
+//!
+//! | question | room |
+//! |---|---|
+//! | how well is a share known, such as attainment | [`share`] |
+//! | a mean or a rate of one level; of repeated runs | [`batch`]; [`repeats`] |
+//! | between which values a quantile lies, and whether there are enough | [`order`] |
+//! | how many independent values dependent ones are worth | [`correlation`], [`batch`] |
+//! | had the level a steady state, did the server keep up | [`trend`] |
+//! | how many were open when; do the records agree with it | [`inflight`]; [`little`] |
+//! | what a closed loop hid, in imported data | [`backfill`] |
 
+pub mod backfill;
+pub mod batch;
+mod beta;
+pub mod binomial;
 pub mod coarse;
+pub mod confidence;
+pub mod correlation;
 pub mod histogram;
+pub mod inflight;
+pub mod little;
+pub mod order;
 pub mod quantile;
+pub mod repeats;
 pub mod series;
+pub mod share;
+pub mod student;
 pub mod totals;
+pub mod trend;
 
+pub use batch::BatchMeans;
 pub use coarse::Coarse;
+pub use confidence::{Confidence, Interval};
 pub use histogram::Histogram;
 pub use quantile::Quantile;
+pub use repeats::Repeats;
 pub use series::Series;
+pub use share::Share;
 pub use totals::Totals;
+pub use trend::Trend;

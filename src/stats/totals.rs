@@ -48,6 +48,26 @@ impl Totals {
         self.sum_of_squares = self.sum_of_squares.saturating_add((wide * wide).saturating_mul(times));
     }
 
+    /// The totals of all values of a sequence, each `count` times.
+    pub(super) fn of_arithmetic(values: Arithmetic, count: u64) -> Totals {
+        if values.terms == 0 || count == 0 {
+            return Totals::new();
+        }
+        let [least, step, terms, count] = [values.least, values.step, values.terms, count].map(u128::from);
+        // least + i step for i below terms: sums of i and of its squares.
+        let (of_i, of_squares) = (terms * (terms - 1) / 2, (terms - 1) * terms * (2 * terms - 1) / 6);
+        let squares = (terms * least * least)
+            .saturating_add(2 * least * step * of_i)
+            .saturating_add((step * step).saturating_mul(of_squares));
+        Totals {
+            n: values.terms.saturating_mul(count as u64),
+            min: values.least,
+            max: values.least + values.step * (values.terms - 1),
+            sum: (terms * least + step * of_i).saturating_mul(count),
+            sum_of_squares: squares.saturating_mul(count),
+        }
+    }
+
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Totals) {
         self.n = self.n.saturating_add(other.n);
@@ -92,6 +112,14 @@ impl Totals {
     pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then(|| self.sum as f64 / self.n as f64)
     }
+}
+
+/// `least`, `least + step`, ...: so many durations of up to an hour, all of which fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arithmetic {
+    pub(super) least: u64,
+    pub(super) step: u64,
+    pub(super) terms: u64,
 }
 
 impl Default for Totals {

@@ -7,6 +7,7 @@ mod captures;
 mod cases;
 mod cli;
 mod corpus;
+mod coverage;
 mod explain;
 mod faults;
 mod fit_run;

@@ -32,7 +32,7 @@ impl Write for Tape {
 }
 
 /// 200 words in, 50 tokens out, as in the worked examples.
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let mut plan = Plan::new(3);
     plan.target.models = vec!["mock-model".to_owned()];
     plan.workload.input_words = 200.into();
@@ -79,6 +79,12 @@ fn level(load: Load, units: u64) -> Level {
 
 fn batching(slots: u32) -> model::Settings {
     model::Settings::serving(Serving::Batching(Batching { slots, ..Batching::default() }))
+}
+
+/// What `units` requests to the server of the worked example give.
+pub(crate) fn records_of(plan: &Plan, arrivals: Arrivals, units: u64) -> Vec<Record> {
+    let load = Load { arrivals, cap: None, users: None, think_s: 0.0 };
+    run(plan, model::Settings::course(), &level(load, units)).1
 }
 
 /// How much later than it is sent a simulated request arrives.
