@@ -68,8 +68,9 @@ def raise_descriptor_limit():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def pinned(core, argv):
-    priority = ["chrt", "--fifo", "20"] if REAL_TIME else []
+def pinned(core, argv, real_time=True):
+    """`argv` on one core, for root before all other work: at real-time priority, or only as the nicest to itself."""
+    priority = ["chrt", "--fifo", "20"] if REAL_TIME and real_time else ["nice", "-n", "-19"] if REAL_TIME else []
     return [*priority, "taskset", "-c", core, *map(str, argv)]
 
 
@@ -111,11 +112,11 @@ def reference_server(binary, port, *words, ttft_us=TTFT_US, itl_us=ITL_US):
 class Finished:
     """A client that has ended: its output, CPU time, peak memory, and what others used meanwhile (in cores)."""
 
-    def __init__(self, argv, server, limit_s=180):
+    def __init__(self, argv, server, limit_s=180, real_time=True):
         busy, served, start = machine_busy_s(), server.cpu_s(), time.monotonic()
         # Files, not pipes: reading a pipe would wake this script on the measured cores.
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            process = subprocess.Popen(pinned(CLIENT_CORE, argv), stdout=out, stderr=err)
+            process = subprocess.Popen(pinned(CLIENT_CORE, argv, real_time), stdout=out, stderr=err)
             self.peak_kib = 0
             while True:
                 pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -145,13 +146,13 @@ def peak_kib(pid):
     return 0
 
 
-def tokload(binary, server, words, detailed=False, limit_s=180):
+def tokload(binary, server, words, detailed=False, limit_s=180, real_time=True):
     """Runs `tokload run` on one core; (Finished, with its records if `detailed`, and the run file)."""
     with tempfile.TemporaryDirectory() as folder:
         saved = os.path.join(folder, "run.json")
         argv = [binary, "run", "--base-url", server.base, "--workers", "1", "--quiet", "--output-file", saved,
                 "--num-warmups", "0", "--goodput", "none", *(["--save-detailed"] if detailed else []), *words]
-        done = Finished(argv, server, limit_s)
+        done = Finished(argv, server, limit_s, real_time)
         if done.status != 0:
             sys.exit(f"tokload ended with {done.status}: {done.err.strip()}\n{done.out}")
         with open(saved) as file:

@@ -38,9 +38,7 @@ def turn(asked, refserver, burn, itl_us):
         if burn:
             words += ["--client-burn", burn]
         # Wasting time at real-time priority would be throttled by the kernel, which is another story.
-        real_time, reference.REAL_TIME = reference.REAL_TIME, False
-        done, run = reference.tokload(asked.tokload, server, words)
-        reference.REAL_TIME = real_time
+        done, run = reference.tokload(asked.tokload, server, words, real_time=False)
         counted = server.stop()
         with open(dump) as file:
             rows = [row for row in csv.DictReader(file) if int(row["tokens"]) == TOKENS]
