@@ -14,8 +14,8 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings};
+use super::report::explainable;
 use super::run::{config, dry_run};
-use super::value::Format;
 use super::{print, say};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
@@ -82,12 +82,11 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     if config.is_some() {
         order.notes.push("nobody is asked in a simulation: the target in --config is left out".to_owned());
     }
-    if own.explain && order.output.format == Format::Json {
-        let remedy = "leave out one of the two";
-        return Err(Error::new("--explain", "is text, which --format json has no place for", remedy));
+    if own.explain {
+        explainable(order.output.format)?;
     }
-    come_to_an_end(&order.plan, &model)?;
     let model = server.settings(order.plan.seed, &Settings::course())?;
+    come_to_an_end(&order.plan, &model)?;
     Ok(Ordered { order, model, explain: own.explain, fit: own.fit.clone() })
 }
 
@@ -110,6 +109,7 @@ fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
     let remedy = "give it alone, and further options to the command that it prints";
     Err(Error::new("--fit", "estimates a server and simulates nothing", remedy))
 }
+
 /// Refuses users who have no more than a duration to stop them, and answers that take no time: in virtual time no
 /// second would ever pass. (A step of a server with slots is never that short.)
 fn come_to_an_end(plan: &Plan, model: &Settings) -> Result<(), Error> {
@@ -135,7 +135,6 @@ fn come_to_an_end(plan: &Plan, model: &Settings) -> Result<(), Error> {
 
 /// From one request of a user to the next, ms: a microsecond, as the shortest step of a server with slots.
 const CYCLE_MS_MIN: f64 = 1e-3;
-
 
 /// The server in the form of a plan file, as comments: it is no part of a plan.
 fn commented(model: &Settings) -> String {
