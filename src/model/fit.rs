@@ -207,13 +207,15 @@ fn choose(points: &[Point]) -> Option<(Tried, Vec<Option<u32>>)> {
 }
 
 /// The error up to which other slots are as good as the best: by Fisher's test nine out of ten errors that chance makes
-/// of it are below, but a difference within the blur of all numbers is none.
+/// of it are below. Few numbers may fit by chance; of them a difference within their blur is none. Of many, errors may
+/// come from what the model lacks, which is no chance: a quarter more is then no difference either.
 fn as_good_as(best: &Tried, points: &[Point]) -> f64 {
     let rows = best.guess.rows(points).len();
     let bounds = points.iter().filter(|point| point.has_bounds()).count();
     let freedom = (rows + bounds).saturating_sub(UNKNOWNS).max(1);
     let f = F_90.get(freedom - 1).copied().unwrap_or(F_90_MANY);
-    (best.error * (1.0 + f / freedom as f64).sqrt()).hypot(linear::BLUR)
+    let blur = if freedom < TRUSTED { linear::BLUR } else { 0.0 };
+    (best.error * (1.0 + f / freedom as f64).sqrt().max(A_QUARTER_MORE)).hypot(blur)
 }
 
 /// Slots other than the best with an error of at most `enough`.
@@ -345,6 +347,9 @@ impl Row {
 
 /// More slots than any measured server has; beyond, they count as not filled.
 const SLOTS_TRIED: u32 = 1 << 16;
+/// Degrees of freedom from which on the errors of a fit say how exact its numbers are.
+const TRUSTED: usize = 5;
+const A_QUARTER_MORE: f64 = 1.25;
 /// Three costs and the slots.
 const UNKNOWNS: usize = 4;
 /// Quantile 0.9 of Fisher's distribution for one degree of freedom over 1, 2, ... of them, and over many.
@@ -490,7 +495,8 @@ mod tests {
         };
         // Numbers that are right to a percent cannot tell these apart.
         assert_eq!(of(16, &[1, 4, 16]), (None, vec![Some(14), Some(15)]));
-        assert_eq!(of(16, &[1, 2, 4, 8, 16, 32, 64]), (Some(16), vec![Some(15)]));
+        // Many that agree are more exact than that.
+        assert_eq!(of(16, &[1, 2, 4, 8, 16, 32, 64]), (Some(16), vec![]));
         // In a level that is full twice over TPOT is that of half of its users.
         assert_eq!(of(8, &[1, 16]), (Some(8), vec![]));
     }
