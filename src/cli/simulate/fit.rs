@@ -1,7 +1,7 @@
 //! From a saved sweep to the server behind it: which levels count, what they say, and the fit in words.
 //!
 //! The estimate itself is `model::fit`'s; here a level of a run file becomes one of its points, or a remark why not.
-//! What else there is to remark is [`remarks`]'s.
+//! What else there is to remark is `remarks`'s.
 
 mod remarks;
 
