@@ -305,6 +305,9 @@ pub struct ReportArgs {
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,
+    /// also say in words why throughput bends, with Little's law line by line (default: off)
+    #[argh(switch)]
+    pub explain: bool,
 }
 
 /// Serve the APIs of OpenAI and Ollama with set times and set faults, to test load generators with.

@@ -13,7 +13,7 @@ use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
 use crate::load::{Route, RouteParts, tls};
 use crate::mock::{Mock, Settings};
-use crate::plan::{Endpoint, Level, Load, Stop};
+use crate::plan::{Endpoint, Level, Limits, Load, Stop};
 use crate::sys::clock::RunClock;
 
 /// Where local servers usually listen, with the one that usually does.
@@ -106,7 +106,7 @@ fn look_around() -> Vec<Found> {
         let parts =
             RouteParts { address: &address, path: "/v1/models".to_owned(), headers: Vec::new(), tls: config };
         let Ok(route) = Route::new(parts) else { continue };
-        if let Ok(facts) = probe::server(&route, "/v1/models", Duration::ZERO)
+        if let Ok(facts) = probe::server(&route, "/v1/models", &Limits::default(), Duration::ZERO)
             && !facts.models.is_empty()
         {
             found.push(Found { url, facts });
