@@ -129,3 +129,70 @@ impl Access {
         self.backend.set(self.worker, shared.timer(self.worker));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::shared::tests::{server, wish};
+    use super::*;
+    use crate::model::{Freeze, Job};
+    use crate::sys::epoll::{Epoll, Interest};
+
+    const AT: fn(u64) -> Stamp = Stamp::from_millis;
+
+    /// The ways of two threads, and an epoll that watches their wakers under their numbers.
+    fn two(freezes: Vec<Freeze>) -> ([Access; 2], Epoll) {
+        let backend = Arc::new(Backend::new(server(freezes), 2));
+        let epoll = Epoll::new(4).unwrap();
+        let access = [0, 1].map(|worker| {
+            let waker = Arc::new(Waker::new().unwrap());
+            epoll.add(&*waker, worker as u64, Interest::Read).unwrap();
+            Access::new(Arc::clone(&backend), worker, waker)
+        });
+        (access, epoll)
+    }
+
+    fn submit(access: &mut Access, ms: u64, tokens: (u32, u32)) -> Vec<Key> {
+        let job = Job { prompt_tokens: tokens.0, output_tokens: tokens.1, ..Job::default() };
+        wish(0, &job, |wish| access.submit(AT(ms), wish)).unwrap()
+    }
+
+    #[test]
+    fn a_thread_is_woken_when_another_brings_its_tokens_forward() {
+        let ([mut one, mut other], mut epoll) = two(vec![Freeze { at_s: 0.0, for_s: 0.1 }]);
+        submit(&mut one, 1, (0, 1));
+        submit(&mut other, 2, (50, 1));
+        // It does not know of the other's prompt and need not: it looks too early once.
+        assert_eq!((one.next_wakeup(), other.next_wakeup()), (AT(110), AT(160)));
+        one.look(AT(110));
+        assert_eq!((one.next(), one.next_wakeup()), (None, AT(160)));
+        assert_eq!(epoll.poll().unwrap(), 0);
+
+        let ([mut one, mut other], mut epoll) = two(vec![Freeze { at_s: 0.0, for_s: 0.1 }]);
+        let long = submit(&mut other, 1, (50, 1));
+        submit(&mut one, 2, (0, 1));
+        assert_eq!(one.next_wakeup(), AT(160));
+        other.cancel(AT(3), &long);
+        assert_eq!((one.next_wakeup(), other.next_wakeup()), (AT(110), Stamp::MAX));
+        assert_eq!((epoll.poll().unwrap(), epoll.ready(0).unwrap().token), (1, 0));
+        one.look(AT(110));
+        assert_eq!(one.next().map(|emission| emission.due), Some(AT(110)));
+    }
+
+    #[test]
+    fn what_was_fetched_is_handed_out_before_more_is_fetched() {
+        let ([mut one, _], _) = two(Vec::new());
+        for ms in [0, 0, 1] {
+            submit(&mut one, ms, (0, 2));
+        }
+        one.look(AT(9));
+        assert_eq!(one.next(), None, "nothing is due");
+        one.look(AT(50));
+        assert_eq!(one.next().map(|emission| emission.due), Some(AT(10)));
+        // The second of the step is as old as the first.
+        assert_eq!(one.next_wakeup(), AT(10));
+        one.look(AT(60));
+        let rest: Vec<Stamp> = std::iter::from_fn(|| one.next()).map(|emission| emission.due).collect();
+        assert_eq!(rest, [AT(10), AT(20), AT(20), AT(20), AT(30)]);
+        assert_eq!(one.next_wakeup(), Stamp::MAX);
+    }
+}

@@ -26,7 +26,7 @@
 //! Fixed times move by no call of others at all, once a job has them.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::jobs::{self, Wish};
 use crate::model::{Emission, Gauges, Key, Refusal, Server};

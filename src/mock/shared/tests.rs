@@ -13,7 +13,7 @@ fn choices(place: usize) -> u32 {
 }
 
 /// Calls `with` with the wish of one place of a script.
-fn wish<T>(place: usize, job: &Job, with: impl FnOnce(Wish<'_>) -> T) -> T {
+pub(in crate::mock) fn wish<T>(place: usize, job: &Job, with: impl FnOnce(Wish<'_>) -> T) -> T {
     let ask = Ask {
         surface: Surface::Chat,
         stream: true,
@@ -163,13 +163,14 @@ fn several_workers_get_what_one_gets_and_none_of_it_is_due_before_their_timers()
     assert!(emissions > 10_000 && refusals > 1000 && woken > 100, "{emissions} {refusals} {woken}");
 }
 
-/// A job for a server whose steps take 10 ms.
+/// A job of so many tokens of prompt and answer.
 fn submit(shared: &mut Shared, worker: usize, ms: u64, tokens: (u32, u32)) -> Vec<Key> {
     let job = Job { prompt_tokens: tokens.0, output_tokens: tokens.1, ..Job::default() };
     wish(0, &job, |wish| shared.submit(worker, Stamp::from_millis(ms), wish)).unwrap()
 }
 
-fn server(freezes: Vec<Freeze>) -> Server {
+/// Steps of 10 ms, and 1 ms more for each token of a prompt.
+pub(in crate::mock) fn server(freezes: Vec<Freeze>) -> Server {
     let cost = Cost { base_ms: 10.0, per_sequence_ms: 0.0, per_prefill_token_ms: 1.0 };
     let batching = Batching { cost, ..Batching::default() };
     Server::new(&Settings { freezes, ..Settings::serving(Serving::Batching(batching)) }, Stamp::ZERO).unwrap()
