@@ -124,7 +124,7 @@ impl Crew {
 fn random(seed: u64) -> (Random, Settings, Script) {
     let mut random = Random::new(seed);
     let (mut settings, script) = (random.settings(), random.script());
-    if seed % 5 == 0 {
+    if seed.is_multiple_of(5) {
         let fixed = Fixed {
             ttft_ms: 1.0,
             ttft_per_in_flight_ms: 2.0,
