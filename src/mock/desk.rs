@@ -64,3 +64,35 @@ impl Desk {
 }
 
 const BUFFER: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::Settings;
+    use crate::time::Stamp;
+
+    #[test]
+    fn a_truth_of_all_threads_is_of_one_moment() {
+        const REQUESTS: u64 = 20_000;
+        let house = Arc::new(House::new(Settings::default(), None, 2).unwrap());
+        let desk = |thread| Desk::new(Arc::clone(&house), thread, Arc::new(Waker::new().unwrap()));
+        std::thread::scope(|scope| {
+            for desk in [desk(0), desk(1)] {
+                scope.spawn(move || {
+                    for _ in 0..REQUESTS {
+                        let number = desk.open();
+                        desk.settle(Account::new(number, None, Stamp::ZERO), Ending::Refused, None);
+                    }
+                });
+            }
+            let mut ended = 0;
+            while ended < 2 * REQUESTS {
+                let truth = house.truth(false);
+                ended = truth.ended(Ending::Refused);
+                assert_eq!(truth.generations, ended + truth.in_flight);
+                assert!((truth.in_flight..=2).contains(&truth.in_flight_max));
+            }
+        });
+        assert_eq!(house.truth(false).in_flight, 0);
+    }
+}

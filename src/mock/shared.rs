@@ -9,8 +9,8 @@
 //! A timer is set, whenever its worker calls, to the next wake-up of the whole model; no token of anybody is due
 //! before that as things stand. Until the worker calls again others may call, and what they can change is this:
 //!
-//! - *They advance the model.* Steps end at their stamps, each at the timer or later, and the steps that follow end
-//!   later still. Jobs that wait for a slot, prompts that take several steps, caches and the noise of the next step
+//! - *They advance the model.* Steps with jobs of the worker's end at their stamps, each at the timer or later, and
+//!   the steps that follow end later still. Jobs that wait for a slot, prompts that take several steps, caches and the noise of the next step
 //!   all move at such an end only. What comes out for the worker lies in its outbox and was due at its timer or later.
 //! - *They submit.* A job that comes to an idle replica begins a step there, which may end before the timer; but an
 //!   idle replica has no job of the worker's, or it would not be idle, and gets one by the worker's own call alone. A
