@@ -13,6 +13,7 @@ use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
 use crate::load::{Route, RouteParts, tls};
 use crate::mock::{Mock, Settings};
+use crate::model;
 use crate::plan::{Endpoint, Level, Limits, Load, Stop};
 use crate::sys::clock::RunClock;
 
@@ -84,8 +85,7 @@ fn choose(args: &QuickArgs) -> Result<(String, Option<String>, Option<Mock>), Fa
     }
     let settings = Settings {
         model: "mock".to_owned(),
-        ttft: Duration::from_millis(50),
-        itl: Duration::from_millis(10),
+        serving: model::Settings::fixed(50.0, 10.0),
         ..Settings::default()
     };
     let mock = Mock::start(settings).map_err(Failure::own)?;

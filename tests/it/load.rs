@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokload::load::tls;
 use tokload::metrics::{Class, Flags, Kind};
 use tokload::mock::{Break, Cut, Farewell, Fault, Faults, Identity, Mock, Settings};
+use tokload::model;
 use tokload::plan::{Arrivals, Driver, Level, Load, Stop};
 use tokload::sys::signals::Interrupts;
 
@@ -196,8 +197,7 @@ fn every_address_of_a_name_is_tried() {
 #[test]
 fn a_connection_closed_while_idle_costs_a_counted_resend_at_most() {
     let settings = Settings {
-        ttft: Duration::from_millis(2),
-        itl: Duration::from_millis(1),
+        serving: model::Settings::fixed(2.0, 1.0),
         keep_alive: Some(Duration::from_millis(20)),
         ..Settings::default()
     };
@@ -299,7 +299,8 @@ fn several_choices_count_the_tokens_of_all() {
 
 #[test]
 fn running_usage_tells_the_tokens_of_each_event() {
-    let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
+    let serving = model::Settings { tokens_per_step: 2, ..quick().serving };
+    let mock = Mock::start(Settings { serving, ..quick() }).unwrap();
     let mut plan = plan_for(mock.address().port());
     plan.workload.output_tokens = 6.into();
     plan.workload.options.continuous_usage = true;

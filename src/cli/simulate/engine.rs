@@ -24,7 +24,7 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     let settings = Settings {
         model: SIMULATED.to_owned(),
         max_model_len: u32::MAX,
-        serving: Some(model.clone()),
+        serving: model.clone(),
         ..Settings::default()
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
