@@ -32,7 +32,7 @@ pub struct Stamping {
 
 impl Stamping {
     /// Switches stamps on and sees to it that they come: a packet that we send to ourselves must have one within
-    /// [`PATIENCE`].
+    /// 50 ms.
     ///
     /// # Errors
     /// The kernel, or the container that we are in, refuses, or takes the wish and stamps nothing.
