@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
-    Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo, Stop,
-    Target, Tls, Workload,
+    Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
+    Slo, Stop, Target, Tls, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
@@ -62,6 +62,7 @@ pub(crate) fn plan() -> Plan {
         limits: Limits::default(),
         client: Client::default(),
         keep: Keep::default(),
+        declared: Declared::default(),
     }
 }
 
