@@ -7,7 +7,7 @@ use crate::cli::args::{QuickArgs, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::run::{conclude, fresh_seed, show, show_with};
+use crate::cli::run::{Gate, conclude, fresh_seed, show, show_with};
 use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
@@ -58,7 +58,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         // Its address is gone when the program ends.
         Some(_) => show_with(&session, &finished, &["tokload quick --base-url http://HOST:PORT".to_owned()])?,
     }
-    conclude(finished, None)
+    conclude(finished, Gate::default())
 }
 
 /// The server to ask: the one named, the first one found, or the mock.

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::run::show_run;
+use crate::cli::run::{exit_of, show_run};
 use crate::cli::value;
 use crate::run_file::Loaded;
 
@@ -21,5 +21,5 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         loaded.judged_by(&slo).map_err(Failure::bad)?
     };
     show_run(&run, format, &[], None)?;
-    Ok(Exit::Done)
+    Ok(exit_of(&run, args.strict))
 }

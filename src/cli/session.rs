@@ -197,6 +197,7 @@ impl Session {
             cores_machine: host.cores,
             cores_usable: u32::try_from(usable_cores().len()).ok(),
             memory_bytes: host.memory_bytes,
+            proxies: super::lint::proxies(),
             ..EnvironmentBlock::default()
         }
     }
@@ -220,6 +221,7 @@ impl Session {
         }
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
+        run.judge();
         Ok(run)
     }
 

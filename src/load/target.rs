@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use std::fmt;
 use std::io;
-use std::net::ToSocketAddrs as _;
+use std::net::{ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -107,6 +107,20 @@ impl Route {
         head.truncate(head.len() - 2);
         head.extend_from_slice(b"Content-Length: ");
         Ok(Route { addresses: Vec::new(), tls: None, authority: authority.to_owned(), headers, head })
+    }
+
+    /// Whether it leads to this machine: to a loopback address, or to one that we would ourselves speak from. Nothing
+    /// is sent to find out.
+    #[must_use]
+    pub fn is_on_this_host(&self) -> bool {
+        let own = |to: &SocketAddr| {
+            let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            // Connecting a datagram socket only makes the kernel choose where it would send from.
+            let from =
+                UdpSocket::bind(any).and_then(|socket| socket.connect(to).and_then(|()| socket.local_addr()));
+            from.is_ok_and(|from| from.ip() == to.ip())
+        };
+        self.addresses.iter().any(|address| address.ip().is_loopback() || own(address))
     }
 
     /// The head of a GET request for `path`.

@@ -40,7 +40,7 @@ pub fn lint(plan: &Plan, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-pub(crate) use load::few_requests;
+pub(crate) use load::{REQUESTS_MIN, few_requests};
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,11 @@ fn text(view: &View, style: Style) -> String {
     String::from_utf8(out).unwrap()
 }
 
+/// The text of `run` as it would be judged.
 fn shown(run: &RunFile, width: usize) -> String {
-    text(&View::new(run, &[], None), Style { width, color: false })
+    let mut run = run.clone();
+    run.judge();
+    text(&View::new(&run, &[], None), Style { width, color: false })
 }
 
 /// The text with runs of spaces and line breaks as one space, to look for sentences that may be wrapped anywhere.

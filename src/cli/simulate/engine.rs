@@ -6,11 +6,12 @@ use super::{Ordered, SIMULATED};
 use crate::api::request::Template;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::print;
-use crate::cli::run::{conclude, show};
+use crate::cli::run::{Gate, conclude, show};
 use crate::cli::session::{Files, Session};
+use crate::cli::{lint, print};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
+use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
 use crate::report::explain;
 use crate::sys::clock::RunClock;
@@ -30,6 +31,10 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
     let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
+    let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
+    if !order.output.quiet {
+        lint::warn(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
+    }
     let mut output = order.output;
     // The server is no part of the plan, but a run without it could not be repeated.
     if let Ok(text) = serde_json::to_string(&model) {
@@ -44,7 +49,7 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
         explain::write(&finished.run, Some(&model), &mut text).map_err(Failure::own)?;
         print(String::from_utf8_lossy(&text).trim_end())?;
     }
-    conclude(finished, order.failed_share_max)
+    conclude(finished, gate)
 }
 
 /// Bodies as they are sent to a server, for a route that leads nowhere.

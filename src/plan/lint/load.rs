@@ -47,10 +47,8 @@ pub(crate) fn few_requests(n: u64) -> Option<Finding> {
 fn closed_loop(plan: &Plan) -> Option<Finding> {
     let closed = plan.levels.iter().filter(|level| level.load.users.is_some()).count();
     (closed > 0).then(|| {
-        let evidence = format!(
-            "{} of users who wait for their answers: a slow server is asked less",
-            of_levels(closed, plan)
-        );
+        let who = if closed == plan.levels.len() { String::new() } else { of_levels(closed, plan) + ": " };
+        let evidence = format!("{who}users wait, so a slow server is asked less");
         let remedy = "give a finite --request-rate for latencies that count the wait of new arrivals";
         Finding::new(Rule::ClosedLoopWithoutQueueTime, Grade::Info, evidence, remedy)
     })

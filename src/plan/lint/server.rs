@@ -12,7 +12,8 @@ pub(super) fn look(plan: &Plan, around: &Surroundings, found: &mut Vec<Finding>)
     }
     found.extend(declared(&FRESH_SERVER, plan.declared.fresh_server));
     found.extend(declared(&SAME_AS_PRODUCTION, plan.declared.same_as_production));
-    if around.server_on_this_host || around.addresses.iter().any(IpAddr::is_loopback) {
+    let here = around.server_on_this_host || around.addresses.iter().any(IpAddr::is_loopback);
+    if here {
         found.push(Finding::new(
             Rule::ClientOnServerHost,
             Grade::Info,
@@ -21,7 +22,7 @@ pub(super) fn look(plan: &Plan, around: &Surroundings, found: &mut Vec<Finding>)
         ));
     }
     found.extend(localhost(plan, around));
-    found.extend(proxy(around));
+    found.extend(proxy(around, here));
 }
 
 /// Something that only the user knows.
@@ -37,7 +38,7 @@ struct Fact {
 
 const FRESH_SERVER: Fact = Fact {
     rule: Rule::ServerReusedAcrossConfigs,
-    unknown: "nobody has said whether the server starts anew for each configuration",
+    unknown: "not declared whether the server is fresh",
     denied: "the server goes on from one configuration to the next, with what that one left in its caches",
     remedy: "start the server anew before each",
     options: "give --fresh-server or --no-fresh-server",
@@ -45,7 +46,7 @@ const FRESH_SERVER: Fact = Fact {
 
 const SAME_AS_PRODUCTION: Fact = Fact {
     rule: Rule::NotProductionPlatform,
-    unknown: "nobody has said whether this is hardware and software of production",
+    unknown: "not declared whether it is that of production",
     denied: "hardware or software differ from those of production, and so will its numbers",
     remedy: "measure on the platform that will serve",
     options: "give --same-as-production or --no-same-as-production",
@@ -75,12 +76,13 @@ fn localhost(plan: &Plan, around: &Surroundings) -> Option<Finding> {
     })
 }
 
-fn proxy(around: &Surroundings) -> Option<Finding> {
+/// Nobody expects requests to this very machine to take the way of a proxy.
+fn proxy(around: &Surroundings, here: bool) -> Option<Finding> {
     if let Some(via) = &around.via {
         let evidence = format!("an answer came by way of {via}, whose share is in every latency");
         return Some(Finding::new(Rule::ProxyInPath, Grade::Warn, evidence, "ask the server itself"));
     }
-    (!around.proxies.is_empty()).then(|| {
+    (!around.proxies.is_empty() && !here).then(|| {
         let verb = if around.proxies.len() == 1 { "is" } else { "are" };
         let evidence = format!(
             "{} {verb} set and not used: requests go straight to the server",
