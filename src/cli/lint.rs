@@ -41,13 +41,10 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
     Ok(if strict && verdict == Verdict::Invalid { Exit::NotValid } else { Exit::Done })
 }
 
-/// Says what is wrong with a plan that is about to be run.
-pub(super) fn warn(plan: &Plan, around: &Surroundings) {
+/// What is wrong with a plan that is about to be run, one line each.
+pub(super) fn warnings(plan: &Plan, around: &Surroundings) -> Vec<String> {
     let findings = lint(plan, around);
-    findings
-        .iter()
-        .filter(|finding| finding.grade > Grade::Info)
-        .for_each(|finding| say(&finding.to_string()));
+    findings.iter().filter(|finding| finding.grade > Grade::Info).map(ToString::to_string).collect()
 }
 
 /// What is around a plan whose endpoints are `routes`; `via` is the field of an answer.

@@ -51,7 +51,8 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     }
     // The half minute begins here.
     let clock = RunClock::start();
-    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
+    // The plan is ours, and what is to be said of it stands in the report.
+    let session = Session { clock, output, secrets, typed, warnings: Vec::new(), ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
         None => show(&session, &finished)?,

@@ -39,9 +39,9 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     let ready = target::ready(&mut plan, &secrets, wait)?;
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
-        lint::warn(&plan, &lint::surroundings(&ready.target.routes, ready.facts.via.clone()));
     }
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let warnings = lint::warnings(&plan, &lint::surroundings(&ready.target.routes, ready.facts.via.clone()));
+    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
     show(&session, &finished)?;
     conclude(finished, gate)

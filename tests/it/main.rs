@@ -29,4 +29,5 @@ mod run_file;
 mod schedule;
 mod simulate;
 mod simulate_args;
+mod verdict;
 mod wire_split;

@@ -32,7 +32,7 @@ impl Write for Tape {
 }
 
 /// 200 words in, 50 tokens out, as in the worked examples.
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let mut plan = Plan::new(3);
     plan.target.models = vec!["mock-model".to_owned()];
     plan.workload.input_words = 200.into();
@@ -41,7 +41,7 @@ fn plan() -> Plan {
     plan
 }
 
-fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
+pub(crate) fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
     let template =
         Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
     let target = Target {

@@ -32,16 +32,14 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
     let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
-    if !order.output.quiet {
-        lint::warn(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
-    }
+    let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
     // The server is no part of the plan, but a run without it could not be repeated.
     if let Ok(text) = serde_json::to_string(&model) {
         output.metadata.push(("simulated_server".to_owned(), text));
     }
     let secrets = Secrets::default();
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {

@@ -37,7 +37,7 @@ fn early_stop(facts: &Facts) -> Option<Finding> {
     }
     let grade = if off as f64 > LENGTH_OFF_MAX * ok as f64 { Grade::Warn } else { Grade::Info };
     let share = percent(off as f64, ok as f64);
-    let evidence = format!("{off} of {} of another length than asked ({share})", count(ok, "answer"));
+    let evidence = format!("{off} of {} are of another length than asked ({share})", count(ok, "answer"));
     Some(Finding::new(Rule::EarlyStop, grade, evidence, "compare by TPOT and token rates, not by E2E"))
 }
 

@@ -83,10 +83,10 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
     if (realised - asked).abs() <= DEVIATIONS_MAX * deviation + edge {
         return None;
     }
-    let evidence = format!(
-        "{realised:.3} requests/s were planned where {asked} were asked for, {:.1} standard deviations away",
-        (realised - asked).abs() / deviation
-    );
+    let mut evidence = format!("{realised:.3} requests/s were planned where {asked} were asked for");
+    if deviation > 0.0 {
+        evidence.push_str(&format!(", {:.1} standard deviations away", (realised - asked).abs() / deviation));
+    }
     Some(Finding::new(Rule::RealisedRateOff, Grade::Warn, evidence, "take another --seed, or a longer level"))
 }
 
