@@ -102,3 +102,55 @@ impl Broken<'_> {
 /// Levels that are named beside the first.
 const NAMED_MAX: usize = 3;
 const TEXT_CHARS_MAX: usize = 400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(rule: &str, grade: Grade) -> FindingBlock {
+        let text = |what: &str| format!("{what} of {rule}");
+        FindingBlock { rule: rule.to_owned(), grade, evidence: text("evidence"), remedy: text("remedy") }
+    }
+
+    fn notes(found: &[(FindingBlock, &str)]) -> Vec<String> {
+        let found = found.iter().map(|(finding, level)| (finding, Some(*level)));
+        broken(found).iter().map(|broken| broken.note(true).text).collect()
+    }
+
+    #[test]
+    fn a_rule_has_one_line_for_all_levels_that_break_it() {
+        let late = || finding("late_client", Grade::Warn);
+        let one = "late_client: a: evidence of late_client";
+        let remedy = "; remedy of late_client";
+        assert_eq!(notes(&[(late(), "a")]), [format!("{one}{remedy}")]);
+        assert_eq!(notes(&[(late(), "a"), (late(), "b")]), [format!("{one} (also b){remedy}")]);
+        let five = ["a", "b", "c", "d", "e"].map(|level| (late(), level));
+        assert_eq!(notes(&five), [format!("{one} (also 4 more levels){remedy}")]);
+    }
+
+    #[test]
+    fn only_the_levels_where_it_is_gravest_are_named() {
+        let found = [(Grade::Info, "a"), (Grade::Warn, "b"), (Grade::Info, "c")];
+        let found = found.map(|(grade, level)| (finding("coalesced", grade), level));
+        assert_eq!(notes(&found), ["coalesced: b: evidence of coalesced; remedy of coalesced"]);
+    }
+
+    #[test]
+    fn the_gravest_come_first_then_the_order_of_the_rules_then_strangers() {
+        let grades = [
+            ("of_tomorrow", Grade::Warn),
+            ("single_run", Grade::Info),
+            ("coalesced", Grade::Warn),
+            ("few_requests", Grade::Warn),
+            ("failures", Grade::Invalid),
+        ];
+        let found = grades.map(|(rule, grade)| (finding(rule, grade), "a"));
+        let order = notes(&found);
+        let rules: Vec<&str> = order.iter().map(|note| note.split(':').next().unwrap()).collect();
+        assert_eq!(rules, ["failures", "few_requests", "coalesced", "of_tomorrow", "single_run"]);
+        let found: Vec<FindingBlock> = found.into_iter().map(|(finding, _)| finding).collect();
+        let (line, notes) = of_plan(&found, Verdict::Invalid);
+        assert_eq!(line, "verdict: invalid (failures, few_requests, coalesced, of_tomorrow)");
+        assert_eq!(notes.iter().filter(|note| note.warning).count(), 4);
+    }
+}

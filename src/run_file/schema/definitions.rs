@@ -167,6 +167,16 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "share",
         "content events that shared a read with an earlier one, divided by all content events",
     ),
+    (
+        "findings",
+        "list",
+        "what makes the numbers less than they seem: the rule, its grade (info, warn, invalid), evidence and a remedy; those of the plan stand beside the levels",
+    ),
+    (
+        "verdict",
+        "word",
+        "invalid where a finding is, degraded where one is a warning, else valid; the run's is that of its plan and levels together",
+    ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];
 
