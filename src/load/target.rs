@@ -221,3 +221,20 @@ impl Target {
         self.routes[self.route_of(item.index)].post(&desk.body, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_its_addresses() {
+        let to = |addresses: &[&str]| {
+            let mut route = Route::nowhere("h", "/", Vec::new()).expect("a plain head");
+            route.addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+            route.is_on_this_host()
+        };
+        assert!(to(&["127.0.0.1:80"]) && to(&["192.0.2.1:80", "[::1]:80"]));
+        // An address of documentation (RFC 5737), and a route that leads nowhere.
+        assert!(!to(&["192.0.2.1:80"]) && !to(&[]));
+    }
+}
