@@ -7,7 +7,7 @@ use crate::cli::args::{QuickArgs, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::run::{conclude, fresh_seed, show, show_with};
+use crate::cli::run::{Gate, conclude, fresh_seed, show, show_with};
 use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
@@ -52,14 +52,15 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     }
     // The half minute begins here.
     let clock = RunClock::start();
-    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
+    // The plan is ours, and what is to be said of it stands in the report.
+    let session = Session { clock, output, secrets, typed, warnings: Vec::new(), ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
         None => show(&session, &finished)?,
         // Its address is gone when the program ends.
         Some(_) => show_with(&session, &finished, &["tokload quick --base-url http://HOST:PORT".to_owned()])?,
     }
-    conclude(finished, None)
+    conclude(finished, Gate::default())
 }
 
 /// The server to ask: the one named, the first one found, or the mock.

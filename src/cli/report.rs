@@ -6,7 +6,7 @@ use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::print;
-use crate::cli::run::show_run;
+use crate::cli::run::{exit_of, show_run};
 use crate::cli::value::{self, Format};
 use crate::model::Settings;
 use crate::plan::Error;
@@ -30,7 +30,7 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     if args.explain {
         explain(&run)?;
     }
-    Ok(Exit::Done)
+    Ok(exit_of(&run, args.strict))
 }
 
 /// Refuses `--explain` where the output is not for reading.

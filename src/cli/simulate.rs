@@ -144,7 +144,7 @@ fn commented(model: &Settings) -> String {
 }
 
 /// Options of `run` with the reason why they are not taken.
-const REFUSED: [(&[&str], &str, &str); 3] = [
+const REFUSED: [(&[&str], &str, &str); 4] = [
     (
         &[
             "--api-key",
@@ -170,5 +170,10 @@ const REFUSED: [(&[&str], &str, &str); 3] = [
         &["--connect-timeout", "--ready-check-timeout-sec"],
         "is about a connection, and a simulation has none",
         "leave it out; --cold-start lets the server refuse at the beginning",
+    ),
+    (
+        &["--fresh-server", "--no-fresh-server", "--same-as-production", "--no-same-as-production"],
+        "is about a real server, and a simulation has none",
+        "leave it out",
     ),
 ];

@@ -44,6 +44,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         notes.push(format!("the server refuses {field}: requests go without it"));
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
+    let routes_here = routes.iter().any(Route::is_on_this_host);
     let options = plan.workload.body_options();
     let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
     let target = Target {
@@ -57,6 +58,8 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         server_header: Some(facts.header).filter(|header| !header.is_empty()),
         models: facts.models,
         addresses,
+        on_client_host: Some(routes_here),
+        via: Some(facts.via).filter(|via| !via.is_empty()),
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
 }

@@ -24,6 +24,8 @@ pub struct Fetched {
     pub status: u16,
     /// Value of the `Server` header; empty if there is none.
     pub server: String,
+    /// Value of the `Via` header; empty if there is none.
+    pub via: String,
     /// The body, at most [`BODY_BYTES_MAX`].
     pub body: Vec<u8>,
 }
@@ -102,7 +104,8 @@ pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchE
         }
     }
     let head = response.head().ok_or(FetchError::NotHttp)?;
-    Ok(Fetched { status: head.status, server: head.server.as_str().to_owned(), body })
+    let (server, via) = (head.server.as_str().to_owned(), head.via.as_str().to_owned());
+    Ok(Fetched { status: head.status, server, via, body })
 }
 
 fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<Part<'a>>, FetchError> {

@@ -18,6 +18,8 @@ use crate::wire::json::Json;
 pub struct ServerFacts {
     /// Value of its `Server` header; empty if there is none.
     pub header: String,
+    /// Value of the `Via` header; empty if nobody passed the answer on, or said so.
+    pub via: String,
     /// Who it says owns its models (`vllm`, `llamacpp`, `library`); empty if it does not say.
     pub owner: String,
     /// Its version, where `/version` or `/api/version` tells.
@@ -100,8 +102,12 @@ fn facts(route: &Route, answer: &Fetched, limit: Duration) -> Result<ServerFacts
         let said = said(answer);
         return Err(ProbeError::Refused(format!("{said}; give the key with --api-key or in OPENAI_API_KEY")));
     }
-    let mut facts =
-        ServerFacts { header: answer.server.clone(), models_status: answer.status, ..ServerFacts::default() };
+    let mut facts = ServerFacts {
+        header: answer.server.clone(),
+        via: answer.via.clone(),
+        models_status: answer.status,
+        ..ServerFacts::default()
+    };
     let mut json = Json::new();
     // A server without a list of models may still serve one by name.
     if let Ok(document) = json.parse(&answer.body)

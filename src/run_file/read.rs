@@ -110,7 +110,11 @@ impl Loaded {
             io::ErrorKind::InvalidData => ReadError::NotARunFile { path: path.to_owned() },
             _ => ReadError::io(path, e),
         })?;
-        let run = parse(&text, path)?;
+        let mut run = parse(&text, path)?;
+        if run.verdict.is_none() {
+            // A file from before there were verdicts.
+            run.judge();
+        }
         let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
     }

@@ -7,6 +7,7 @@ mod canned;
 mod interrupt;
 mod secrets;
 mod stored;
+mod verdict;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ pub(crate) fn plan() -> Plan {
 }
 
 /// The level and its measured records in the order of the plan.
-fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
+pub(crate) fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
     let run = rig::simulate(plan, server, level);
     let mut records: Vec<Record> = run.measured().into_iter().copied().collect();
     records.sort_by_key(|record| record.index);

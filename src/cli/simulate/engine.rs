@@ -6,11 +6,12 @@ use super::{Ordered, SIMULATED};
 use crate::api::request::Template;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::report;
-use crate::cli::run::{conclude, show};
+use crate::cli::run::{Gate, conclude, show};
 use crate::cli::session::{Files, Session};
+use crate::cli::{lint, report};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
+use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
@@ -29,18 +30,20 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
     let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
+    let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
+    let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
     if let Ok(text) = serde_json::to_string(&model) {
         output.metadata.push((report::SIMULATED_SERVER.to_owned(), text));
     }
     let secrets = Secrets::default();
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {
         report::explain(&finished.run)?;
     }
-    conclude(finished, order.failed_share_max)
+    conclude(finished, gate)
 }
 
 /// Bodies as they are sent to a server, for a route that leads nowhere.

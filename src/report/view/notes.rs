@@ -1,7 +1,7 @@
-//! Remarks without which the numbers would mislead: how they were measured, and what to distrust.
+//! Remarks without which the numbers would mislead: how they were measured. What to distrust in them is the findings'
+//! business.
 
 use super::Note;
-use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Slo};
 use crate::report::format;
 use crate::run_file::RunFile;
@@ -94,27 +94,13 @@ impl Notes<'_> {
         }
     }
 
-    /// Asked against realised rates, and what waiting for a cap does to latencies.
+    /// Asked against realised rates.
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
             if let Some(asked) = setting.load.rate() {
                 let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
                 self.say(format!("{}: asked {asked} req/s, offered {offered} over the window", level.label));
-            }
-            let waited = level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0);
-            if setting.load.users.is_none() && waited {
-                let from_plan = |metric| {
-                    let quantile = |q| level.distributions.get(&metric)?.quantile(q);
-                    let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
-                    format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
-                };
-                self.warn(format!(
-                    "{}: the cap was reached; from the planned send TTFT p50 / p99 is {} ms, E2E {} ms",
-                    level.label,
-                    from_plan(Metric::TtftPlan),
-                    from_plan(Metric::E2ePlan)
-                ));
             }
         }
     }
@@ -149,53 +135,25 @@ impl Notes<'_> {
         if ok == 0 {
             return;
         }
-        let [usage, tokenizer, events, unknown] =
+        let [_, tokenizer, events, unknown] =
             [0, 1, 2, 3].map(|source| self.levels.iter().map(|l| l.tokens.sources[source]).sum::<u64>());
-        if self.levels.iter().any(|level| level.tokens.mixed_sources) {
-            self.warn(format!(
-                "output tokens are of mixed sources: {usage} requests from usage, {tokenizer} from the tokenizer, \
-                 {events} from content events, {unknown} unknown"
-            ));
-        } else if events > 0 {
-            self.warn(
-                "output tokens are content events, because the server reported no usage: too few where an event \
-                 carries several tokens"
-                    .to_owned(),
-            );
-        } else if unknown > 0 {
+        // What is mixed or counted in events is a finding.
+        if self.levels.iter().any(|level| level.tokens.mixed_sources) || events > 0 {
+            return;
+        }
+        if unknown > 0 {
             self.warn("output tokens are not known: no TPOT and no token rate".to_owned());
         } else if tokenizer > 0 {
             self.say("output tokens: from the tokenizer".to_owned());
         } else {
             self.say("output tokens: from the server's usage".to_owned());
         }
-        let (single, off) = (sum(|level| level.tokens.single_chunk), sum(|level| level.tokens.length_off));
-        if single > 0 {
-            self.warn(format!(
-                "{single} of {ok} answers came as one event of several tokens and have no TPOT"
-            ));
-        }
-        if off > 0 {
-            self.warn(format!("{off} of {ok} answers are of another length than asked"));
-        }
     }
 
-    /// What the client's own checks found worth a word.
+    /// What became of connections.
     fn client(&mut self) {
         for level in self.levels {
             let check = &level.self_check;
-            if let Some(cpu) = check.cpu_share_max.filter(|share| *share > CPU_SHARE_MAX) {
-                let cpu = format::percent(cpu);
-                self.warn(format!("{}: the client was busy, {cpu} % CPU on one shard", level.label));
-            }
-            let joined = (check.events > 0).then(|| check.joined as f64 / check.events as f64);
-            if let Some(share) = joined.filter(|share| *share > COALESCED_SHARE_MAX) {
-                self.warn(format!(
-                    "{}: {} % of content events shared a read with an earlier one that the client was late for",
-                    level.label,
-                    format::percent(share)
-                ));
-            }
             if check.resent > 0 {
                 let (requests, their) =
                     if check.resent == 1 { ("request was", "its") } else { ("requests were", "their") };
@@ -243,7 +201,3 @@ fn slo(slo: &Slo) -> String {
         limits.iter().filter_map(|(name, limit)| Some(format!("{name} <= {} ms", format::typed((*limit)?))));
     words.collect::<Vec<_>>().join(", ")
 }
-
-/// Above it a busy thread adds its own waits to what it measures.
-const CPU_SHARE_MAX: f64 = 0.7;
-const COALESCED_SHARE_MAX: f64 = 0.05;

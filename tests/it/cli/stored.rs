@@ -199,7 +199,10 @@ fn an_optional_field_that_is_refused_is_dropped_with_a_line() {
     let (dir, mock) = (Dir::new(), mock(strict));
     let said = dir.tokload(&run(&url(&mock), "-c 1 --num-prompts 4 --output-file run.json"));
     said.shows(0);
-    assert_eq!(said.err, "the server refuses ignore_eos: requests go without it\n");
+    let lines: Vec<&str> = said.err.lines().collect();
+    assert_eq!(lines[0], "the server refuses ignore_eos: requests go without it");
+    let rule = |line: &&str| line.split(':').next().unwrap_or_default().to_owned();
+    assert_eq!(lines[1..].iter().map(rule).collect::<Vec<_>>(), ["few_requests", "output_length_not_fixed"]);
     let stored = json(&dir.path("run.json"));
     assert_eq!(stored["plan"]["workload"]["options"]["dropped"], serde_json::json!(["ignore_eos"]));
     assert_eq!(stored["levels"][0]["counts"]["ok"], 4);
