@@ -402,6 +402,12 @@ pub struct MockServerArgs {
     /// write one CSV line per generation request here at the end; the first million of each thread (default: none)
     #[argh(option, arg_name = "file")]
     pub dump: Option<String>,
+    /// keep the accounts of single requests for GET /truth/requests (default: off)
+    #[argh(switch, hidden_help)]
+    pub keep_accounts: bool,
+    /// stop when standard input ends, with which whoever has started this dies, too (default: off)
+    #[argh(switch, hidden_help)]
+    pub until_stdin_closes: bool,
 }
 
 /// Run a plan against a modelled server in virtual time, or find the model of a measured one.
