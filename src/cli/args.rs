@@ -424,6 +424,26 @@ pub struct SimulateArgs {
     pub seed: Option<String>,
 }
 
+/// Measure this client's own error on this machine, and up to which load it stays small.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct SelftestArgs {
+    /// take 10 seconds instead of 60 at most: fewer values, and hardly a search for the largest load (default: off)
+    #[argh(switch)]
+    pub quick: bool,
+    /// time for everything, in seconds (default: 60)
+    #[argh(option, hidden_help, arg_name = "s")]
+    pub budget: Option<String>,
+    /// do not store the result, which tokload run quotes (default: off)
+    #[argh(switch)]
+    pub no_save: bool,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// no progress (default: off)
+    #[argh(switch, short = 'q')]
+    pub quiet: bool,
+}
+
 /// What was typed for `simulate`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimulateWords {
@@ -456,6 +476,8 @@ pub enum Command {
     Report(ReportArgs),
     /// `run`, under whatever name
     Run(Box<RunArgs>),
+    /// `selftest`
+    Selftest(SelftestArgs),
     /// `simulate`
     Simulate(Box<SimulateWords>),
 }
@@ -499,6 +521,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                 Name::Quick => Command::Quick(Box::new(by_argh(name, &args, 0)?)),
                 Name::Report => Command::Report(by_argh(name, &args, 0)?),
                 Name::Run => Command::Run(Box::new(by_argh(name, &args, 0)?)),
+                Name::Selftest => Command::Selftest(by_argh(name, &args, 0)?),
                 Name::Simulate => Command::Simulate(Box::new(SimulateWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,
@@ -540,6 +563,8 @@ pub enum Name {
     Simulate,
     /// `mock-server`
     MockServer,
+    /// `selftest`
+    Selftest,
 }
 
 /// An option of a command.
@@ -553,7 +578,8 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 5] = [Name::Quick, Name::Run, Name::Report, Name::Simulate, Name::MockServer];
+    pub const ALL: [Name; 6] =
+        [Name::Quick, Name::Run, Name::Report, Name::Simulate, Name::MockServer, Name::Selftest];
 
     /// As typed.
     #[must_use]
@@ -563,6 +589,7 @@ impl Name {
             Name::Quick => "quick",
             Name::Report => "report",
             Name::Run => "run",
+            Name::Selftest => "selftest",
             Name::Simulate => "simulate",
         }
     }
@@ -577,6 +604,7 @@ impl Name {
             Name::Quick => vec![QuickArgs::get_args_info()],
             Name::Report => vec![ReportArgs::get_args_info()],
             Name::Run => vec![RunArgs::get_args_info()],
+            Name::Selftest => vec![SelftestArgs::get_args_info()],
             Name::Simulate => {
                 vec![SimulateArgs::get_args_info(), ModelArgs::get_args_info(), RunArgs::get_args_info()]
             }

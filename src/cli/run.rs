@@ -108,11 +108,15 @@ pub(super) fn show_run(
     match format {
         Format::Json => with_stdout(|mut out| json::write(run, &mut out)),
         Format::Table => {
-            let style = terminal::Style::of(terminal_width(), std::env::var_os("NO_COLOR").as_deref());
             let view = View::new(run, next, saved);
-            with_stdout(|mut out| terminal::write(&view, style, &mut out))
+            with_stdout(|mut out| terminal::write(&view, terminal_style(), &mut out))
         }
     }
+}
+
+/// How text may look on standard output.
+pub(super) fn terminal_style() -> terminal::Style {
+    terminal::Style::of(terminal_width(), std::env::var_os("NO_COLOR").as_deref())
 }
 
 /// Columns of the terminal on standard output; `None` if that is none.
