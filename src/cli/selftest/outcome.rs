@@ -63,6 +63,8 @@ pub(crate) struct StepBlock {
     pub(crate) events_s: u64,
     /// CPU time of the client's shards, ns.
     pub(crate) cpu_ns: u64,
+    /// Busy share of all CPUs of the machine, whoever used them, 0..=1.
+    pub(crate) busy_share: Option<f64>,
     /// Error of TTFT, request by request.
     pub(crate) ttft: Option<Off>,
     /// Lateness of the stamp of the last event, request by request.
@@ -165,6 +167,11 @@ impl Selftest {
         self.steps.iter().max_by_key(|step| step.events_s)
     }
 
+    /// What others keep busy of the machine, 0..=1: with a few streams client and server need next to nothing.
+    pub(super) fn others_share(&self) -> Option<f64> {
+        self.steps.first().filter(|step| step.step.streams <= 10)?.busy_share
+    }
+
     /// Takes in `step`, in its place.
     pub(super) fn add(&mut self, step: StepBlock) {
         let place = self.steps.partition_point(|other| other.step.streams <= step.step.streams);
@@ -203,6 +210,7 @@ pub(super) mod tests {
             events: 1_000,
             events_s,
             cpu_ns: 5_000_000,
+            busy_share: Some(0.1),
             ttft: Some(off(us)),
             last: Some(off(20)),
             itl: Some(off(-30)),

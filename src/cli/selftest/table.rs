@@ -97,6 +97,12 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
             step.step.streams
         )));
     }
+    if let Some(share) = selftest.others_share().filter(|share| *share > OTHERS_SHARE_MAX) {
+        let share = format::percent(share);
+        notes.push(warn(format!(
+            "other programs keep {share} % of the machine busy: what they take from the client is in its errors"
+        )));
+    }
     if let Some(sends) = selftest.sends {
         let ms = |ns: i64| format::ms(ns as f64);
         notes.push(say(format!(
@@ -148,6 +154,9 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
     notes.extend(selftest.remarks.iter().cloned().map(warn));
     notes
 }
+
+/// More than a system does in passing.
+const OTHERS_SHARE_MAX: f64 = 0.15;
 
 fn limit(selftest: &Selftest) -> Note {
     let bound = format::typed(selftest.error_max_ns as f64 / 1e6);
@@ -217,6 +226,7 @@ mod tests {
         selftest.limit = None;
         selftest.cores.shared = true;
         selftest.steps[0].failed = 2;
+        selftest.steps[0].busy_share = Some(0.9);
         selftest.steps[1].unknown = 3;
         selftest.remarks.push("10000 streams: no time was left".to_owned());
         let warnings: Vec<String> = view(&selftest, None)
@@ -225,7 +235,8 @@ mod tests {
             .filter(|note| note.warning)
             .map(|note| note.text)
             .collect();
-        assert_eq!(warnings.len(), 5, "{warnings:?}");
+        assert_eq!(warnings.len(), 6, "{warnings:?}");
+        assert!(warnings[1].starts_with("other programs keep 90.0 %"), "{warnings:?}");
         let everything = shown(&Selftest { steps: Vec::new(), ..selftest });
         assert!(everything.contains("no level was run"), "{everything}");
     }

@@ -173,6 +173,7 @@ impl<'a> Rig<'a> {
             events,
             events_s: if level_s > 0.0 { (events as f64 / level_s).round() as u64 } else { 0 },
             cpu_ns,
+            busy_share: result.host.and_then(|host| host.busy_share),
             ttft: Off::of(errors.ttft),
             last: Off::of(errors.last),
             itl: itl_error(&summary, Metric::Itl, truth.itl),
