@@ -9,6 +9,9 @@ use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{LevelBlock, SelftestBlock};
 
+/// What others may keep busy of a machine before it is worth a word: more than a system does in passing.
+pub const OTHERS_PERCENT_MAX: u32 = 15;
+
 /// The selftest in one line.
 #[must_use]
 pub fn line(selftest: &SelftestBlock) -> String {
@@ -21,6 +24,9 @@ pub fn line(selftest: &SelftestBlock) -> String {
         }
         _ => format!("selftest of {day}: error p99 above {bound} ms at every load"),
     };
+    if let Some(busy) = selftest.others_percent.filter(|busy| *busy > OTHERS_PERCENT_MAX) {
+        line += &format!("; made while other programs kept {busy} % of the machine busy");
+    }
     if !selftest.differs.is_empty() {
         let facts: Vec<String> = selftest.differs.iter().map(|fact| format::one_line(fact, 40)).collect();
         line += &format!("; made with another {}: make a new one by tokload selftest", facts.join(" and "));
@@ -97,6 +103,9 @@ mod tests {
             line(&other),
             format!("{text}; made with another CPU and kernel: make a new one by tokload selftest")
         );
+        let busy = |percent| line(&SelftestBlock { others_percent: Some(percent), ..selftest() });
+        assert_eq!(busy(15), text);
+        assert_eq!(busy(87), format!("{text}; made while other programs kept 87 % of the machine busy"));
         let none = SelftestBlock { streams: None, events_s: None, ..selftest() };
         assert_eq!(line(&none), "selftest of 2026-12-01: error p99 above 1 ms at every load");
     }

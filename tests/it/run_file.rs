@@ -78,6 +78,7 @@ pub(crate) fn sample() -> Sample {
             events_s: Some(48_000),
             events_s_core: Some(210_000),
             send_delay_us_p99: Some(9),
+            others_percent: Some(3),
             differs: vec!["kernel".to_owned()],
             ..SelftestBlock::default()
         }),

@@ -188,6 +188,7 @@ impl Selftest {
             at_least: self.limit.is_some_and(|limit| limit.fails_at.is_none()),
             events_s_core: self.busiest().and_then(StepBlock::events_s_core),
             send_delay_us_p99: self.sends.map(|sends| u64::try_from(sends.delay.p99_ns / 1_000).unwrap_or(0)),
+            others_percent: self.others_share().map(|share| (share * 100.0).round() as u32),
             differs: self.machine.differences(here),
         }
     }
@@ -272,7 +273,7 @@ pub(super) mod tests {
         let block = selftest.block(&here);
         assert_eq!((block.streams, block.events_s, block.at_least), (Some(1_000), Some(48_000), false));
         assert_eq!((block.error_max_us, block.send_delay_us_p99), (1_000, Some(9)));
-        assert_eq!(block.events_s_core, Some(200_000));
+        assert_eq!((block.events_s_core, block.others_percent), (Some(200_000), Some(10)));
         assert_eq!(block.differs, ["number of cores", "kernel"]);
         assert_eq!(selftest.block(&selftest.machine).differs, [""; 0]);
     }

@@ -3,6 +3,7 @@
 use super::errors::Off;
 use super::outcome::{Selftest, StepBlock};
 use crate::report::format;
+use crate::report::selftest::OTHERS_PERCENT_MAX;
 use crate::report::view::{Cell, Column, Note, Row, Table, View};
 
 const fn column(group: &'static str, name: &'static str) -> Column {
@@ -97,7 +98,8 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
             step.step.streams
         )));
     }
-    if let Some(share) = selftest.others_share().filter(|share| *share > OTHERS_SHARE_MAX) {
+    let tolerated = f64::from(OTHERS_PERCENT_MAX) / 100.0;
+    if let Some(share) = selftest.others_share().filter(|share| *share > tolerated) {
         let share = format::percent(share);
         notes.push(warn(format!(
             "other programs keep {share} % of the machine busy: what they take from the client is in its errors"
@@ -154,9 +156,6 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
     notes.extend(selftest.remarks.iter().cloned().map(warn));
     notes
 }
-
-/// More than a system does in passing.
-const OTHERS_SHARE_MAX: f64 = 0.15;
 
 fn limit(selftest: &Selftest) -> Note {
     let bound = format::typed(selftest.error_max_ns as f64 / 1e6);

@@ -130,6 +130,8 @@ pub struct SelftestBlock {
     pub events_s_core: Option<u64>,
     /// 99th percentile of the lateness of sends at a constant rate, us.
     pub send_delay_us_p99: Option<u64>,
+    /// What other programs kept busy of the machine meanwhile, per cent; `None` where that was not seen.
+    pub others_percent: Option<u32>,
     /// In what it was made under other conditions than the run: `CPU`, `kernel`, `number of cores`, `version`.
     pub differs: Vec<String>,
 }
