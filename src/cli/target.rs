@@ -45,13 +45,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let options = plan.workload.body_options();
-    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
-    let target = Target {
-        templates: plan.target.models.iter().map(template).collect(),
-        routes,
-        content: Content::new(&plan.workload),
-    };
+    let target = of(plan, routes);
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
         version: facts.version,
@@ -62,6 +56,17 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         via: Some(facts.via).filter(|via| !via.is_empty()),
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
+}
+
+/// What the plan sends to `routes`, those of its endpoints.
+pub(super) fn of(plan: &Plan, routes: Vec<Route>) -> Target {
+    let options = plan.workload.body_options();
+    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
+    Target {
+        templates: plan.target.models.iter().map(template).collect(),
+        routes,
+        content: Content::new(&plan.workload),
+    }
 }
 
 /// Resolves every endpoint of the plan.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::account::{Account, Ending};
+use super::account::{self, Account, Ending};
 use super::answering::Answering;
 use super::ask::{self, Ask};
 use super::desk::Desk;
@@ -278,9 +278,11 @@ impl Connection {
             Answer::Generate(_) => {}
             Answer::Metrics => self.reply(now, &Reply::exposition(house.exposition()), manner),
             Answer::Reply(reply) => self.reply(now, &reply, manner),
-            Answer::Truth { restart } => {
-                let truth = house.truth(restart).to_json().to_string();
-                self.reply(now, &Reply::json(200, truth), manner);
+            Answer::Truth { restart, requests } => {
+                let truth = house.truth(restart);
+                let told =
+                    if requests { truth.with_requests(house.clock.on_monotonic()) } else { truth.to_json() };
+                self.reply(now, &Reply::json(200, told.to_string()), manner);
             }
         }
     }
@@ -293,7 +295,9 @@ impl Connection {
         let faults = &house.settings.faults;
         let place = faults.of(house.settings.seed, number);
         let fault = place.map(|place| faults.requests[place].1);
-        let account = Account::new(number, fault, now);
+        // Nobody asks for the mark of what is not kept.
+        let mark = if house.settings.accounts_max > 0 { account::mark(&request.body) } else { 0 };
+        let account = Account { mark, ..Account::new(number, fault, now) };
         if let Some(Fault::Answer(answer)) = fault
             && answer != faults::Answer::PlainJson
         {
