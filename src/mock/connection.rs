@@ -277,7 +277,12 @@ impl Connection {
             // Only generation requests generate.
             Answer::Generate(_) => {}
             Answer::Metrics => self.reply(now, &Reply::exposition(house.exposition()), manner),
-            Answer::Reply(reply) => self.reply(now, &reply, manner),
+            Answer::Reply(reply) => {
+                // What would be true of a server that is ready.
+                let cold = house.cold_for(now).filter(|_| reply.status == 200);
+                let refusal = cold.map(|left| Reply::status(503, retry_after_s(left)));
+                self.reply(now, &refusal.unwrap_or(reply), manner);
+            }
             Answer::Truth { restart } => {
                 let truth = house.truth(restart).to_json().to_string();
                 self.reply(now, &Reply::json(200, truth), manner);
@@ -391,7 +396,7 @@ impl Connection {
     fn turn_away(&mut self, now: Stamp, refusal: model::Refusal, of: (Manner, Account), desk: &mut Desk) {
         let (manner, account) = of;
         let retry_after_s = match refusal {
-            model::Refusal::Cold { ready_in } => u32::try_from(ready_in.as_secs() + 1).ok(),
+            model::Refusal::Cold { ready_in } => retry_after_s(ready_in),
             model::Refusal::QueueFull => None,
         };
         let status = refusal.status();
@@ -476,6 +481,11 @@ impl Connection {
             self.phase = Phase::Over;
         }
     }
+}
+
+/// Whole seconds after which a cold start is over.
+fn retry_after_s(ready_in: Duration) -> Option<u32> {
+    u32::try_from(ready_in.as_secs() + 1).ok()
 }
 
 impl AsFd for Connection {

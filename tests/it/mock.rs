@@ -244,6 +244,23 @@ fn models_health_and_version_answer_get_and_head() {
 }
 
 #[test]
+fn a_cold_server_refuses_everything_but_its_numbers() {
+    let mut settings = quick();
+    settings.serving.cold_start_s = 1000.0;
+    let mock = Mock::start(settings).unwrap();
+    let mut client = Client::to(&mock);
+    for path in ["/health", "/v1/models", "/version", "/api/tags"] {
+        assert_eq!(client.get(path).status, 503, "{path}");
+    }
+    client.send("GET /health HTTP/1.1\r\nHost: mock\r\n\r\n");
+    let head = String::from_utf8(client.until(b"\r\n\r\n").unwrap()).unwrap();
+    assert!(head.contains("retry-after: 1000\r\n"), "{head}");
+    let mut client = Client::to(&mock);
+    assert_eq!((client.get("/metrics").status, client.get("/truth").status), (200, 200));
+    assert_eq!((client.get("/nowhere").status, client.get(CHAT).status), (404, 405));
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order_and_close_is_kept() {
     let mock = Mock::start(quick()).unwrap();
     let mut client = Client::to(&mock);
