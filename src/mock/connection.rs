@@ -309,10 +309,11 @@ impl Connection {
             Answer::Generate(ask) => {
                 // A whole answer to who asks for one is none of the faults.
                 let met = ask.stream || fault != Some(Fault::Answer(faults::Answer::PlainJson));
-                place.into_iter().filter(|_| met).for_each(|place| desk.book().truth.on_fault(place));
                 let account = Account { fault: fault.filter(|_| met), ..account };
                 let blocks = ask::blocks(ask.surface, &request.body, house.block_tokens());
-                self.generate(key, (ask, manner, blocks), account, desk);
+                if self.generate(key, (ask, manner, blocks), account, desk) && met {
+                    place.into_iter().for_each(|place| desk.book().truth.on_fault(place));
+                }
             }
             Answer::Reply(reply) => {
                 desk.settle(Account { fault: None, status: reply.status, ..account }, Ending::Refused, None);
@@ -351,15 +352,17 @@ impl Connection {
         }
     }
 
-    fn generate(&mut self, key: Key, ask: (Ask, Manner, Arc<[u64]>), mut account: Account, desk: &mut Desk) {
+    /// Begins an answer, unless the model turns the request away, which then meets no fault: whether it was taken.
+    fn generate(
+        &mut self,
+        key: Key,
+        ask: (Ask, Manner, Arc<[u64]>),
+        mut account: Account,
+        desk: &mut Desk,
+    ) -> bool {
         let (ask, manner, blocks) = ask;
         let (house, now, fault) = (Arc::clone(&desk.house), account.arrived, account.fault);
-        self.begin_answer(fault);
         let plain_json = fault == Some(Fault::Answer(faults::Answer::PlainJson));
-        let manner = Manner {
-            keep_alive: manner.keep_alive && fault != Some(Fault::Farewell(Farewell::Announced)),
-            ..manner
-        };
         let splits = fault == Some(Fault::Delivery(Delivery::SplitUtf8));
         let face = Face {
             surface: ask.surface,
@@ -379,7 +382,15 @@ impl Connection {
         let wish = Wish { owner: key.token(), number: account.number, ask: &ask, blocks: &blocks };
         let jobs = match desk.model.submit(now, wish) {
             Ok(jobs) => jobs,
-            Err(refusal) => return self.turn_away(now, refusal, (manner, account), desk),
+            Err(refusal) => {
+                self.turn_away(now, refusal, (manner, account), desk);
+                return false;
+            }
+        };
+        self.begin_answer(fault);
+        let manner = Manner {
+            keep_alive: manner.keep_alive && fault != Some(Fault::Farewell(Farewell::Announced)),
+            ..manner
         };
         let ask = Ask { stream: account.stream, ..ask };
         let mut generation = Generation::new(face, ask, house.dress(), manner).with_fault(fault);
@@ -390,6 +401,7 @@ impl Connection {
         if self.put(now, &start).is_err() {
             self.phase = Phase::Over;
         }
+        true
     }
 
     /// The model does not take the request.
