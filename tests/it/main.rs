@@ -31,5 +31,6 @@ mod schedule;
 mod simulate;
 mod simulate_args;
 mod slow_client;
+mod textbook;
 mod verdict;
 mod wire_split;
