@@ -144,7 +144,7 @@ pub struct Example {
 /// Everything measured in one level.
 #[derive(Clone, Debug)]
 pub struct LevelResult {
-    /// Place of the level in the plan, from 0.
+    /// Place of the level in the run, from 0; the rounds of a plan whose levels are run several times count through.
     pub ordinal: usize,
     /// The load setting.
     pub level: Level,

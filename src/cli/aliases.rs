@@ -115,7 +115,8 @@ const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
-const REPEAT: &str = "run the command several times with --label";
+const REPEAT: &str =
+    "leave it out: --num-runs runs every level that often, with requests of its own each time";
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
@@ -223,17 +224,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--isl-min", "--isl-max", "--isl-steps", "--osl-min", "--osl-max", "--osl-steps"],
         Refuse(LATER, LENGTHS),
     ),
-    (
-        &[
-            "--num-runs",
-            "--num-profile-runs",
-            "--repeat",
-            "--profile-run-*",
-            "--no-profile-run-*",
-            "--confidence-level",
-        ],
-        Refuse(LATER, REPEAT),
-    ),
+    (&["--num-profile-runs", "--repeat"], Same("--num-runs")),
+    (&["--confidence-level"], Convert(confidence)),
+    (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
     (
         &[
             "--convergence-*",
@@ -474,6 +467,10 @@ fn http_only(value: &str) -> Converted {
 
 fn json_only(value: &str) -> Converted {
     only(value, &["application/json"], "leave it out: bodies are JSON")
+}
+
+fn confidence(value: &str) -> Converted {
+    only(value, &["0.95", "95"], "leave it out: intervals are of 95 %")
 }
 
 fn cache_bust(value: &str) -> Converted {

@@ -92,6 +92,10 @@ pub struct RunArgs {
     /// warm-up requests before each level, with prompts of their own (default: 2)
     #[argh(option, arg_name = "n")]
     pub num_warmups: Option<String>,
+    /// how often every level is run, a number of runs: all in turn, then all again with new prompts and gaps; the
+    /// spread between them gives intervals, which 5 are the least for (default: 1)
+    #[argh(option, arg_name = "n")]
+    pub num_runs: Option<String>,
 
     /// kind of prompts: random, synthetic words; or prefix_repetition, the same after one of 10 beginnings that prompts
     /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)

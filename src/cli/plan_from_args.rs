@@ -94,6 +94,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
     workload(args, around.tool, &mut plan.workload, &mut notes)?;
     levels::set(args, around.tool, &mut plan)?;
+    value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;

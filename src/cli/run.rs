@@ -70,6 +70,12 @@ pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
 /// The resolved plan and the first requests of each level, with their planned times.
 pub(super) fn dry_run(plan: &Plan) -> String {
     let mut text = plan.to_toml();
+    if plan.runs > 1 {
+        let runs = plan.runs;
+        text.push_str(&format!(
+            "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
+        ));
+    }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for request in Preview::of_level(plan, ordinal, SHOWN) {

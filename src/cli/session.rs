@@ -140,7 +140,7 @@ impl Session {
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
         note.into_iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
-        let driven = drive(engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
+        let driven = drive(engine, &plan.in_rounds(), &mut goes_on, &mut |event| progress.on_event(&event));
         progress.finish();
         driven
     }
@@ -218,6 +218,7 @@ impl Session {
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&input));
         }
+        run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         Ok(run)

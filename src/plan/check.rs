@@ -21,6 +21,10 @@ impl Plan {
                 "take a smaller seed",
             ));
         }
+        if !(1..=RUNS_MAX).contains(&self.runs) {
+            let wrong = format!("{} is out of range", self.runs);
+            return Err(Error::new("--num-runs", wrong, format!("give a number from 1 to {RUNS_MAX}")));
+        }
         check_target(&self.target)?;
         if self.levels.is_empty() {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
@@ -321,6 +325,8 @@ fn not_negative(option: &str, value: f64, remedy: &str) -> Result<(), Error> {
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "transfer-encoding"];
 /// Body fields that the reading of the answer depends on, and what sets them.
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
+/// Most runs of each level: the interval of that many is a thirtieth of the spread between them.
+const RUNS_MAX: u32 = 1000;
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
 /// Widest lognormal lengths: one in a thousand is then 2e-7 or 5e6 times the median.
@@ -448,6 +454,8 @@ mod tests {
     #[test]
     fn workload_limits_and_client() {
         assert_eq!(refused(|p| p.seed = u64::MAX), "--seed");
+        assert_eq!(refused(|p| p.runs = 0), "--num-runs");
+        assert_eq!(refused(|p| p.runs = 1001), "--num-runs");
         assert_eq!(refused(|p| p.workload.input_words = 0.into()), "--random-input-len");
         assert_eq!(refused(|p| p.workload.output_tokens = 0.into()), "--random-output-len");
         assert_eq!(refused(|p| p.workload.choices = 0), "--n");

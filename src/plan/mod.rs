@@ -37,6 +37,10 @@ pub struct Plan {
     /// Seed of every random draw, at most [`Plan::SEED_MAX`].
     #[serde(default)]
     pub seed: u64,
+    /// How often every level is run, at least 1: all levels in turn, then all again, each time with requests of their
+    /// own ([`Plan::level_seed`]).
+    #[serde(default = "level::once", skip_serializing_if = "level::is_once")]
+    pub runs: u32,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -344,6 +348,7 @@ impl Plan {
     pub fn new(seed: u64) -> Plan {
         Plan {
             seed,
+            runs: 1,
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),

@@ -238,6 +238,7 @@ fn full_plan() -> Plan {
         Lengths::Drawn(Distribution::Lognormal { median: 1.0, sigma: 1.0, min: Some(1), max: Some(1) });
     Plan {
         seed: 0,
+        runs: 2,
         target,
         levels: vec![level],
         workload: Workload {

@@ -5,6 +5,7 @@
 mod bad_input;
 mod canned;
 mod interrupt;
+mod repeats;
 mod secrets;
 mod stored;
 

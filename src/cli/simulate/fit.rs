@@ -228,8 +228,15 @@ fn of_length(used: &[&LevelBlock], points: &[Point]) -> Option<String> {
     })
 }
 
+/// The numbers of users, each once: levels may have been repeated.
 fn users(points: &[Point], separator: &str) -> String {
-    points.iter().map(|point| point.users.to_string()).collect::<Vec<_>>().join(separator)
+    let mut numbers: Vec<u32> = Vec::new();
+    for point in points {
+        if !numbers.contains(&point.users) {
+            numbers.push(point.users);
+        }
+    }
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
 }
 
 /// A cost with five digits that count, which is more than any measurement has.

@@ -6,6 +6,7 @@
 mod budget;
 mod failures;
 mod notes;
+mod repeats;
 mod rows;
 
 use crate::run_file::RunFile;
@@ -17,6 +18,8 @@ pub struct View {
     pub title: Vec<String>,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
+    /// What the repeats of each load say together: one row per load; without rows where levels were run once.
+    pub repeats: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// Failures by outcome, the most frequent first.
@@ -110,13 +113,14 @@ impl View {
                 columns: rows::COLUMNS.to_vec(),
                 rows: run.levels.iter().flat_map(rows::of).collect(),
             },
+            repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
             budget: Table {
                 head: "client",
                 columns: budget::COLUMNS.to_vec(),
                 rows: run.levels.iter().filter_map(budget::of).collect(),
             },
             failures: failures::of(run),
-            notes: notes::of(run),
+            notes: notes::of(run).into_iter().chain(repeats::note(run)).collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),
         }

@@ -172,6 +172,11 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "events",
         "coalesced events whose read the client was late for: it had not looked for more than 1 ms, or the last byte had waited so long; other coalesced events were sent together",
     ),
+    (
+        "repeats",
+        "as the figure",
+        "mean of the runs of a load, each with requests of its own, and its interval: mean ± t(n - 1) * sd / sqrt(n), sd with n - 1",
+    ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];
 

@@ -23,7 +23,10 @@ use crate::verdict;
 pub struct LevelBlock {
     /// Place in the run, from 0.
     pub ordinal: usize,
-    /// The load in words.
+    /// In which round over all levels it was run, from 0; absent in the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub repeat: usize,
+    /// The load in words, with the number of the repeat, from 1, where there are several.
     pub label: String,
     /// The load setting as planned.
     pub setting: Verbatim<Level>,
@@ -117,6 +120,7 @@ impl LevelBlock {
     pub fn new(result: &LevelResult, summary: &LevelSummary) -> LevelBlock {
         let mut block = LevelBlock {
             ordinal: result.ordinal,
+            repeat: 0,
             label: load_label(&result.level.load),
             setting: Verbatim::of(&result.level),
             span: result.span.into(),
@@ -137,6 +141,17 @@ impl LevelBlock {
         };
         block.set(summary);
         block
+    }
+
+    /// Says in which round it was run, where there are several.
+    pub(super) fn set_repeat(&mut self, repeat: usize) {
+        self.repeat = repeat;
+        self.label = format!("{} #{}", self.load_label(), repeat + 1);
+    }
+
+    /// The load in words, without the number of the repeat.
+    pub(super) fn load_label(&self) -> String {
+        self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
     }
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
@@ -223,6 +238,11 @@ pub fn load_label(load: &Load) -> String {
         label += &format!(" think {} s", load.think_s);
     }
     label
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_first(repeat: &usize) -> bool {
+    *repeat == 0
 }
 
 /// Enough for an error object, too little for the page of a proxy.

@@ -7,12 +7,14 @@
 mod definitions;
 mod distribution;
 mod level;
+mod repeats;
 mod self_check;
 mod verbatim;
 
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use level::{ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label};
+pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use verbatim::Verbatim;
 
@@ -57,6 +59,9 @@ pub struct RunFile {
     pub target: TargetBlock,
     /// The levels that were run, in order.
     pub levels: Vec<LevelBlock>,
+    /// What the repeats of each load say together; absent where every level was run once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Vec<RepeatsBlock>>,
     /// Samples of the servers' and the host's own metrics; none yet.
     pub telemetry: Option<Value>,
     /// The record file beside this one; `None` if there is none.
@@ -169,6 +174,7 @@ impl RunFile {
             plan: Verbatim::of(&without_secrets(plan)),
             target,
             levels: Vec::new(),
+            repeats: None,
             telemetry: None,
             records: None,
             records_absent: None,
@@ -177,10 +183,16 @@ impl RunFile {
         }
     }
 
-    /// Adds a level.
+    /// Adds a level. Where the plan has its levels run several times, it bears the number of the round.
     pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
         self.interrupted |= result.interrupted;
-        self.levels.push(LevelBlock::new(result, summary));
+        let mut level = LevelBlock::new(result, summary);
+        if let Ok(plan) = self.plan.read()
+            && plan.runs > 1
+        {
+            level.set_repeat(plan.round(result.ordinal));
+        }
+        self.levels.push(level);
     }
 
     /// Replaces each of `secrets` wherever text of a server or a user is kept: a server may echo the key that it
