@@ -203,13 +203,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--ramp-up-*", "--request-rate-ramp-duration", "--concurrency-ramp-duration"], Refuse(LATER, SWEEP)),
     (&["--request-rate-series", "--probe-request-rate"], Refuse(LATER, SWEEP)),
     (&["--prefill-concurrency*"], Refuse(LATER, "use --max-concurrency")),
-    (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --think-time")),
+    (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --pace")),
     (
         &["--exact-count", "--strict-request-rate"],
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
-    (&["--pace", "--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
+    (&["--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
     // Taken without a verdict on validity, it would vouch for results that nobody has looked at.
     (&["--strict"], Refuse(LATER, "leave it out: results carry no verdict on their validity so far")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),

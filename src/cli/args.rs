@@ -77,6 +77,14 @@ pub struct RunArgs {
     /// pause of a user between an answer and the next request, in seconds (default: 0)
     #[argh(option, arg_name = "s")]
     pub think_time: Option<String>,
+    /// plan the requests of the users of a closed loop at this rate, in requests per second over all of them: each user
+    /// has a schedule, and sends late where its answer before comes late; latencies count from the plan as well
+    /// (default: no plan, users send when they are free)
+    #[argh(option, arg_name = "rate")]
+    pub pace: Option<String>,
+    /// the same as the gap between the planned sends of each user, in seconds (default: none)
+    #[argh(option, arg_name = "s")]
+    pub pace_interval: Option<String>,
     /// gap between the first sends of the users of one thread, in microseconds (default: 50)
     #[argh(option, arg_name = "us")]
     pub start_spread: Option<String>,

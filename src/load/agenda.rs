@@ -1,7 +1,7 @@
 //! Which request of a shard is due next, and when.
 //!
 //! Open loop: the shard's part of the one master schedule. Closed loop: the shard's users, each of which is ready
-//! again after its answer and its think time. No sockets and no clocks: stamps are handed in. An agenda is laid out
+//! again after its answer and its think time, or, if it is paced, at its next planned time but not before its answer. No sockets and no clocks: stamps are handed in. An agenda is laid out
 //! from stamp zero and moved to the level's common start by [`Agenda::begin`], so that the first requests can be
 //! written before the start is known.
 
@@ -10,14 +10,18 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use crate::time::Stamp;
+use crate::workload::arrival;
 
 /// A request whose time has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Place in the level's plan.
     pub index: u64,
     /// Intended send.
     pub plan: Stamp,
+    /// From when on it may be sent: its plan, or later where its user still waited for an answer then. What comes after
+    /// it is the client's own lateness.
+    pub ready: Stamp,
     /// The shard's user that sends it; `None` in an open loop.
     pub user: Option<u32>,
 }
@@ -57,7 +61,17 @@ struct Users {
     total: u64,
     units: u64,
     think: Duration,
+    pace: Option<Pace>,
     stop: Stamp,
+    /// Users whose unsent requests have been given up already.
+    given_up: usize,
+}
+
+/// The schedules of paced users.
+#[derive(Clone, Copy)]
+struct Pace {
+    interval_ns: u64,
+    start: Stamp,
 }
 
 /// Users of a closed loop as one shard sees them.
@@ -73,10 +87,28 @@ pub(crate) struct ClosedLoop {
     pub units: u64,
     /// Pause between an answer and the next request.
     pub think: Duration,
-    /// Gap between the first sends of this shard's users.
+    /// Gap between the first sends of this shard's users; paced ones begin as their schedules say.
     pub spread: Duration,
+    /// Gap between the planned sends of each user, if they are paced.
+    pub pace: Option<Duration>,
     /// No request is planned at or after this time since the start; `Duration::MAX` without a limit.
     pub duration: Duration,
+}
+
+impl ClosedLoop {
+    /// So many users on one shard who send `units` requests as soon as they can.
+    pub(crate) fn of(users: u32, units: u64) -> ClosedLoop {
+        ClosedLoop {
+            users,
+            shards: 1,
+            shard: 0,
+            units,
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            pace: None,
+            duration: Duration::MAX,
+        }
+    }
 }
 
 impl Agenda {
@@ -96,10 +128,16 @@ impl Agenda {
             total: u64::from(of.users),
             units: of.units,
             think: of.think,
+            pace: of.pace.map(|interval| Pace {
+                interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+                start: Stamp::ZERO,
+            }),
             stop: later(Stamp::ZERO, of.duration),
+            given_up: 0,
         };
         let mut at = Stamp::ZERO;
-        for user in (of.shard..of.users).step_by(of.shards.max(1) as usize) {
+        for user in arrival::users_of(of.shard, of.shards, of.users) {
+            at = users.planned(u64::from(user)).unwrap_or(at);
             if u64::from(user) < of.units && at < users.stop {
                 users.ready.push(Reverse((at, users.next_index.len() as u32)));
                 users.next_index.push(u64::from(user));
@@ -119,6 +157,7 @@ impl Agenda {
                 users.ready =
                     ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
                 users.stop = users.stop + shift;
+                users.pace = users.pace.map(|pace| Pace { start, ..pace });
             }
         }
     }
@@ -142,15 +181,24 @@ impl Agenda {
         match &mut self.source {
             Source::Open(arrivals) => {
                 let (index, offset) = arrivals.upcoming.pop_front()?;
-                Some(Due { index, plan: planned(arrivals.start, offset), user: None })
+                let plan = planned(arrivals.start, offset);
+                Some(Due { index, plan, ready: plan, user: None })
             }
             Source::Closed(users) => {
-                let Reverse((plan, user)) = users.ready.pop()?;
-                let next = &mut users.next_index[user as usize];
-                let index = *next;
-                *next += users.total;
-                Some(Due { index, plan, user: Some(user) })
+                let Reverse((ready, user)) = users.ready.pop()?;
+                let index = users.take_index(user);
+                let plan = users.planned(index).unwrap_or(ready);
+                Some(Due { index, plan, ready, user: Some(user) })
             }
+        }
+    }
+
+    /// The next request that was planned by `now` and can no longer be sent. Unlike those of [`Agenda::pop`] they need
+    /// not be ready: a paced user that still waits for an answer has not sent what it has planned since.
+    pub(crate) fn pop_unsent(&mut self, now: Stamp) -> Option<Due> {
+        match &mut self.source {
+            Source::Closed(users) if users.pace.is_some() && !self.stopped => users.pop_unsent(now),
+            _ => self.pop(now),
         }
     }
 
@@ -169,10 +217,11 @@ impl Agenda {
     /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
     pub(crate) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
-        let at = now + users.think.max(pause);
-        let left = users.next_index.get(user as usize).is_some_and(|next| *next < users.units);
-        if left && at < users.stop {
-            users.ready.push(Reverse((at, user)));
+        let free = now + users.think.max(pause);
+        let Some(next) = users.next_index.get(user as usize).copied() else { return };
+        let plan = users.planned(next).unwrap_or(free);
+        if next < users.units && plan < users.stop {
+            users.ready.push(Reverse((plan.max(free), user)));
         }
     }
 
@@ -217,6 +266,37 @@ impl std::fmt::Debug for Agenda {
     }
 }
 
+impl Users {
+    /// When request `index` is planned, if the users are paced.
+    fn planned(&self, index: u64) -> Option<Stamp> {
+        let Pace { interval_ns, start } = self.pace?;
+        // There are no more users than fit 32 bits.
+        Some(planned(start, arrival::paced_offset_ns(index, self.total as u32, interval_ns)))
+    }
+
+    /// The index of the user's next request, which it then has behind it.
+    fn take_index(&mut self, user: u32) -> u64 {
+        let next = &mut self.next_index[user as usize];
+        let index = *next;
+        *next += self.total;
+        index
+    }
+
+    /// User by user what was planned by `now`, in flight or not.
+    fn pop_unsent(&mut self, now: Stamp) -> Option<Due> {
+        self.ready.clear();
+        while let Some(next) = self.next_index.get(self.given_up).copied() {
+            let user = self.given_up as u32;
+            let plan = self.planned(next)?;
+            if next < self.units && plan < self.stop && plan <= now {
+                return Some(Due { index: self.take_index(user), plan, ready: plan, user: Some(user) });
+            }
+            self.given_up += 1;
+        }
+        None
+    }
+}
+
 impl Arrivals {
     /// Upcoming send number `place`, drawn from the schedule if need be and allowed.
     fn peek(&mut self, place: usize) -> Option<(u64, u64)> {
@@ -250,8 +330,13 @@ mod tests {
             units,
             think: Duration::ZERO,
             spread: Duration::from_micros(50),
-            duration: Duration::MAX,
+            ..ClosedLoop::of(users, units)
         }
+    }
+
+    fn paced(users: u32, shards: u32, shard: u32) -> ClosedLoop {
+        let pace = Some(Duration::from_millis(100));
+        ClosedLoop { pace, duration: Duration::from_secs(1), ..of(users, shards, shard, u64::MAX) }
     }
 
     fn begun(mut agenda: Agenda) -> Agenda {
@@ -288,10 +373,66 @@ mod tests {
         assert_eq!(agenda.pop(START), None);
         let second = agenda.next().unwrap();
         assert_eq!(second, START + Duration::from_micros(50));
-        assert_eq!(agenda.pop(second).unwrap(), Due { index: 1, plan: second, user: Some(1) });
+        assert_eq!(agenda.pop(second).unwrap(), Due { index: 1, plan: second, ready: second, user: Some(1) });
         let end = START + Duration::from_millis(7);
         agenda.on_done(Some(0), end, Duration::ZERO);
-        assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, plan: end, user: Some(0) });
+        assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, plan: end, ready: end, user: Some(0) });
+    }
+
+    #[test]
+    fn paced_users_of_all_shards_plan_equal_gaps() {
+        for shards in [1, 2, 3] {
+            let mut all = Vec::new();
+            for shard in 0..shards {
+                let mut agenda = begun(Agenda::closed(&paced(4, shards, shard)));
+                while let Some(at) = agenda.next() {
+                    let due = agenda.pop(at).unwrap();
+                    assert_eq!(due.plan, due.ready, "nobody waits");
+                    all.push((due.index, due.plan));
+                    agenda.on_done(due.user, at + Duration::from_millis(7), Duration::ZERO);
+                }
+            }
+            all.sort_unstable();
+            let expected = (0..40).map(|index| (index, START + Duration::from_millis(25 * index)));
+            assert_eq!(all, expected.collect::<Vec<_>>(), "{shards} shards");
+        }
+    }
+
+    #[test]
+    fn a_paced_user_that_waits_keeps_its_plan_and_sends_at_once_when_it_is_free() {
+        let mut agenda = begun(Agenda::closed(&paced(1, 1, 0)));
+        let ms = |ms| START + Duration::from_millis(ms);
+        assert!(agenda.pop(START).is_some());
+        agenda.on_done(Some(0), ms(250), Duration::ZERO);
+        assert_eq!(agenda.pop(ms(249)), None);
+        let second = Due { index: 1, plan: ms(100), ready: ms(250), user: Some(0) };
+        assert_eq!(agenda.pop(ms(251)), Some(second), "its lateness is the server's until it is free");
+        agenda.on_done(Some(0), ms(260), Duration::ZERO);
+        assert_eq!(agenda.next(), Some(ms(260)), "what was planned for 200 is still to be sent");
+        agenda.pop(ms(260)).unwrap();
+        agenda.on_done(Some(0), ms(270), Duration::ZERO);
+        assert_eq!(agenda.next(), Some(ms(300)), "back in step");
+    }
+
+    #[test]
+    fn what_paced_users_planned_in_time_is_sent_after_the_end_or_counted() {
+        let ms = |ms| START + Duration::from_millis(ms);
+        let mut agenda = begun(Agenda::closed(&paced(2, 1, 0)));
+        let (first, second) = (agenda.pop(START).unwrap(), agenda.pop(ms(50)).unwrap());
+        agenda.on_done(first.user, ms(1200), Duration::ZERO);
+        let late = agenda.pop(ms(1200)).unwrap();
+        assert_eq!((late.index, late.plan), (2, ms(100)), "planned in time, sent in the drain");
+        // User 1 is still in flight with its first, user 0 with its second: 9 and 8 of ten each are left.
+        let mut left = Vec::new();
+        while let Some(due) = agenda.pop_unsent(ms(3000)) {
+            left.push(due.index);
+        }
+        left.sort_unstable();
+        assert_eq!(left, (3..20).collect::<Vec<_>>());
+        assert!(agenda.is_empty());
+        assert_eq!(second.index, 1);
+        agenda.stop();
+        assert_eq!(agenda.pop_unsent(Stamp::MAX), None);
     }
 
     #[test]
@@ -308,7 +449,7 @@ mod tests {
         let schedule: Schedule = Box::new([(3, 0), (7, 2_000_000)].into_iter());
         let mut agenda = begun(Agenda::open(schedule));
         let late = START + Duration::from_secs(1);
-        assert_eq!(agenda.pop(late), Some(Due { index: 3, plan: START, user: None }));
+        assert_eq!(agenda.pop(late), Some(Due { index: 3, plan: START, ready: START, user: None }));
         assert_eq!(agenda.pop(late).unwrap().plan, START + Duration::from_millis(2));
         assert!(agenda.is_empty());
     }

@@ -153,14 +153,15 @@ impl LoadEngine {
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
         let users = concurrency.min(level.warmups);
         let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
-        let parts = self.closed_parts(users, u64::from(level.warmups), Duration::ZERO, Duration::MAX);
+        let parts = self.closed_parts(&ClosedLoop::of(users, u64::from(level.warmups)));
         self.run_leg(leg, parts, &mut |_| {})
     }
 
-    fn closed_parts(&self, users: u32, units: u64, think: Duration, duration: Duration) -> Vec<Part> {
-        let shards = (self.shards.len() as u32).min(users).max(1);
+    /// The users of `all` dealt out to the shards.
+    fn closed_parts(&self, all: &ClosedLoop) -> Vec<Part> {
+        let shards = (self.shards.len() as u32).min(all.users).max(1);
         let spread = seconds(self.setup.plan.client.start_spread_us / 1e6);
-        let part = |shard| Part::Closed(ClosedLoop { users, shards, shard, units, think, spread, duration });
+        let part = |shard| Part::Closed(ClosedLoop { shards, shard, spread, ..*all });
         (0..shards).map(part).collect()
     }
 
@@ -168,7 +169,9 @@ impl LoadEngine {
         let units = level.stop.units.unwrap_or(u64::MAX);
         let duration = level.stop.duration_s.map_or(Duration::MAX, seconds);
         if let Some(users) = level.load.users {
-            return self.closed_parts(users, units, seconds(level.load.think_s), duration);
+            let think = seconds(level.load.think_s);
+            let pace = level.load.interval_s().map(seconds);
+            return self.closed_parts(&ClosedLoop { think, pace, duration, ..ClosedLoop::of(users, units) });
         }
         let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
         let seed = self.setup.plan.level_seed(ordinal);

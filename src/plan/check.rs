@@ -157,12 +157,12 @@ fn check_load(load: &Load) -> Result<(), Error> {
         return Err(Error::new("--max-concurrency", "0 lets nothing through", "give at least 1"));
     }
     match (load.arrivals, load.users, load.cap) {
-        (Arrivals::Closed, None, _) => {
+        (Arrivals::Closed | Arrivals::Paced { .. }, None, _) => {
             let remedy = "give the number of users by --max-concurrency";
             return Err(Error::new("--max-concurrency", "a closed loop has no users", remedy));
         }
-        (Arrivals::Closed, Some(_), None) => {}
-        (Arrivals::Closed, Some(_), Some(_)) => {
+        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), None) => {}
+        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), Some(_)) => {
             let remedy = "leave the cap out: N users never have more than N requests in flight";
             return Err(Error::new("--max-concurrency", "a closed loop has a cap besides its users", remedy));
         }
@@ -176,6 +176,7 @@ fn check_load(load: &Load) -> Result<(), Error> {
         }
         (_, None, _) => {}
     }
+    check_pace(load)?;
     if let Some(rate) = load.rate()
         && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
     {
@@ -192,6 +193,23 @@ fn check_load(load: &Load) -> Result<(), Error> {
     if load.think_s > 0.0 && load.users.is_none() {
         let remedy = "leave it out, or give --max-concurrency without a finite --request-rate";
         return Err(Error::new("--think-time", "only the users of a closed loop think", remedy));
+    }
+    Ok(())
+}
+
+fn check_pace(load: &Load) -> Result<(), Error> {
+    let Some(interval_s) = load.interval_s() else { return Ok(()) };
+    let wrong = |wrong: String, remedy: &str| Err(Error::new("--pace", wrong, remedy));
+    if !(interval_s.is_finite() && interval_s > 0.0 && interval_s <= INTERVAL_MAX_S) {
+        let remedy = format!("give a rate above 0, and at least one request per user in {INTERVAL_MAX_S} s");
+        return wrong(format!("{interval_s} s is no gap between the sends of a user"), &remedy);
+    }
+    if load.think_s > 0.0 {
+        let remedy = "leave out one of the two";
+        return wrong("users with a schedule have no --think-time".to_owned(), remedy);
+    }
+    if load.rate().is_some_and(|rate| rate > RATE_MAX) {
+        return wrong("is out of range".to_owned(), &format!("give at most {RATE_MAX} requests per second"));
     }
     Ok(())
 }
@@ -335,6 +353,8 @@ const SIGMA_MAX: f64 = 5.0;
 const CHOICES_MAX: u32 = 16_384;
 /// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.
 const START_SPREAD_MAX_US: f64 = 60e6;
+/// Longest gap between the planned sends of a user, s: a day.
+const INTERVAL_MAX_S: f64 = 86_400.0;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.
 const RATE_MAX: f64 = 1e6;
 
@@ -391,6 +411,12 @@ mod tests {
         assert_eq!(set(Load { arrivals: Arrivals::Burst, ..Load::closed(2) }), "--arrival-pattern");
         assert_eq!(set(Load { cap: Some(3), ..open(Arrivals::Burst) }), "--max-concurrency");
         assert_eq!(set(Load { think_s: 1.0, ..open(Arrivals::Burst) }), "--think-time");
+        for interval_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-7, 1e5] {
+            assert_eq!(set(Load::paced(2, interval_s)), "--pace");
+        }
+        assert_eq!(set(Load { think_s: 1.0, ..Load::paced(2, 1.0) }), "--pace");
+        assert_eq!(set(Load { users: None, ..Load::paced(2, 1.0) }), "--max-concurrency");
+        assert_eq!(set(Load { cap: Some(1), ..Load::paced(2, 1.0) }), "--max-concurrency");
         assert_eq!(set(Load { think_s: f64::NAN, ..Load::closed(2) }), "--think-time");
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e6] {
             assert_eq!(set(open(Arrivals::Poisson { rate })), "--request-rate");

@@ -121,12 +121,13 @@ impl Level {
         }
     }
 
-    /// A few words for tables: `4 users`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
+    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
     #[must_use]
     pub fn label(&self) -> String {
         let load = &self.load;
         if let Some(users) = load.users {
-            return format!("{users} user{}", if users == 1 { "" } else { "s" });
+            let paced = load.rate().map_or_else(String::new, |rate| format!(", paced {rate} req/s"));
+            return format!("{users} user{}{paced}", if users == 1 { "" } else { "s" });
         }
         let mut label = match (load.rate(), self.stop.units) {
             (Some(rate), _) => format!("{rate} req/s"),
@@ -159,6 +160,8 @@ mod tests {
         let burst = Level { stop: Stop { units: Some(64), ..Stop::default() }, ..Level::default() };
         assert_eq!(closed(1).label(), "1 user");
         assert_eq!(closed(4).label(), "4 users");
+        let paced = Level { load: Load::paced(4, 2.0), ..Level::default() };
+        assert_eq!(paced.label(), "4 users, paced 2 req/s");
         assert_eq!(open(poisson, None).label(), "5 req/s");
         assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
         assert_eq!(burst.label(), "burst of 64");

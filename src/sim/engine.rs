@@ -117,6 +117,7 @@ impl SimEngine {
             units: u64::from(level.warmups),
             think: Duration::ZERO,
             spread: Duration::ZERO,
+            pace: None,
             duration: Duration::MAX,
         };
         self.run_leg(leg, Agenda::closed(&of), None, &mut |_| {})
@@ -132,6 +133,7 @@ impl SimEngine {
                 units: level.stop.units.unwrap_or(u64::MAX),
                 think: assemble::seconds(level.load.think_s),
                 spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
+                pace: level.load.interval_s().map(assemble::seconds),
                 duration,
             };
             return Agenda::closed(&of);
@@ -209,7 +211,7 @@ impl SimEngine {
         while let Some(due) = work.agenda.pop(self.now) {
             work.last_plan = work.last_plan.max(Some(due.plan));
             if *permits > 0 {
-                self.start(work, due, due.plan, permits);
+                self.start(work, due, due.ready, permits);
             } else {
                 work.waiting.push_back(due);
             }
@@ -330,7 +332,7 @@ impl Client {
     fn new() -> Client {
         Client {
             exchange: Exchange::new(),
-            due: crate::load::virtually::Due { index: 0, plan: Stamp::ZERO, user: None },
+            due: crate::load::virtually::Due::default(),
             busy: false,
             uses: 0,
             read_no: 0,

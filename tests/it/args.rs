@@ -225,6 +225,8 @@ const UNITS: &[(&str, &str)] = &[
     ("--num-warmups", "requests"),
     ("--osl-stddev", "tokens"),
     ("--output-file", ""),
+    ("--pace", "requests per second"),
+    ("--pace-interval", "seconds"),
     ("--per-prefill-token-ms", "milliseconds"),
     ("--per-sequence-ms", "milliseconds"),
     ("--port", ""),

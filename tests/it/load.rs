@@ -127,6 +127,22 @@ fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
 }
 
 #[test]
+fn paced_users_keep_their_schedule_on_any_number_of_shards() {
+    let mock = mock(Faults::default());
+    let mut level = level(Load::paced(3, 0.06), 18);
+    level.warmups = 0;
+    for shards in [1, 2] {
+        let run = run(&plan_for(mock.address().port()), shards, &level);
+        assert_eq!(run.count(Class::Ok), 18);
+        for record in run.measured() {
+            let plan = run.result.span.t0 + Duration::from_millis(20) * record.index as u32;
+            assert_eq!(record.plan, plan, "request {} of {shards} shards", record.index);
+            assert!(record.start >= plan && record.flags.contains(Flags::FROM_PLAN));
+        }
+    }
+}
+
+#[test]
 fn what_is_open_after_the_grace_period_is_unfinished() {
     let mock = mock(Faults::always(Fault::Cut(Cut { after_events: 1, how: Break::Stall })));
     let level = Level {

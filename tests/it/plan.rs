@@ -94,6 +94,30 @@ fn a_finite_rate_is_an_open_loop_with_the_cap_if_there_is_one() {
 }
 
 #[test]
+fn a_pace_is_a_schedule_for_each_user() {
+    assert_eq!(loads("-c 1,4 --pace 2"), [Load::paced(1, 0.5), Load::paced(4, 2.0)]);
+    assert_eq!(loads("-c 1,4 --pace-interval 500ms"), [Load::paced(1, 0.5), Load::paced(4, 0.5)]);
+    assert_eq!(loads("-c 3 --pace 7")[0].rate(), Some(7.0));
+    assert!(loads("-c 3 --pace 7")[0].judged_from_plan());
+    for (options, subject) in [
+        ("--pace 2", "--pace"),
+        ("--request-rate 5 -c 4 --pace 2", "--pace"),
+        ("-c 4 --pace 2 --pace-interval 2", "--pace"),
+        ("-c 4 --pace 0", "--pace"),
+        ("-c 4 --pace -1", "--pace"),
+        ("-c 4 --pace-interval 0", "--pace"),
+        ("-c 4 --pace 2 --think-time 1", "--pace"),
+        ("--request-rate 5 --pace-interval 2", "--pace-interval"),
+    ] {
+        assert_eq!(refused(options).subject, subject, "{options}");
+    }
+    let file = "[[levels]]\nload = { users = 4, arrivals = { process = \"paced\", interval_s = 2 } }\n";
+    let with = |line: &str| ordered_with(line, Some(file), &|_| None).unwrap().plan.levels[0].load.clone();
+    assert_eq!(with("run --base-url h:1"), Load::paced(4, 2.0));
+    assert_eq!(with("run --base-url h:1 --pace 8"), Load::paced(4, 0.5));
+}
+
+#[test]
 fn patterns_shape_the_gaps() {
     let one = |options: &str| loads(&format!("--request-rate 5 {options}"))[0].arrivals;
     assert_eq!(one("--arrival-pattern constant"), Arrivals::Constant { rate: 5.0 });

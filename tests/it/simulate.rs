@@ -2,20 +2,24 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokload::api::request::Template;
 use tokload::engine::Engine;
 use tokload::load::probe::ask_of;
 use tokload::load::{Route, Spool, SpoolFiles, Target};
-use tokload::metrics::{Class, Phase, Record};
+use tokload::metrics::{Class, Flags, Phase, Record};
 use tokload::mock::{Paper, Settings};
 use tokload::model::{self, Batching, Fixed, Freeze, Serving};
 use tokload::plan::{Arrivals, Level, Load, Plan, Stop};
 use tokload::run::LevelResult;
 use tokload::sim::{Setup, SimEngine};
+use tokload::stats::{Histogram, Quantile};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
 use tokload::workload::Content;
+
+use crate::goldens::values;
 
 #[derive(Clone, Default)]
 struct Tape(Arc<Mutex<Vec<u8>>>);
@@ -156,6 +160,60 @@ fn a_freeze_shows_from_the_plan() {
     e2e.sort_unstable();
     assert_eq!((e2e[149], e2e[269]), (50, 550));
     assert!(e2e[299] >= 1990, "the longest wait is {} ms", e2e[299]);
+}
+
+/// Golden OpenVsClosed: one user who is to send every 100 ms to a server that stands still for 2 s. From the send it
+/// hides the standstill, from its plan it shows all of it.
+#[test]
+fn a_paced_user_shows_a_freeze_from_its_plan_as_the_golden_has_it() {
+    let mut server = batching(1);
+    // The level begins 10 ms after the server.
+    server.freezes = vec![Freeze { at_s: 10.01, for_s: 2.0 }];
+    if let Serving::Batching(batching) = &mut server.serving {
+        batching.cost = model::Cost { base_ms: 50.0, per_sequence_ms: 0.0, per_prefill_token_ms: 0.0 };
+    }
+    let mut plan = plan();
+    plan.workload.output_tokens = 1.into();
+    let (result, records) = run(&plan, server, &level(Load::paced(1, 0.1), 300));
+    let us = |ns: Option<u64>| ns.unwrap() / 1000;
+    let (mut from_send, mut from_plan) = (Histogram::new(), Histogram::new());
+    for (k, record) in records.iter().enumerate() {
+        assert_eq!(record.plan, result.span.t0 + Duration::from_millis(100) * k as u32);
+        assert_eq!(record.schedule_delay_ns(), 0, "whoever waits for an answer is not late");
+        assert!(record.flags.contains(Flags::FROM_PLAN));
+        from_send.record(us(record.e2e_ns()));
+        from_plan.record(us(record.e2e_plan_ns()));
+    }
+    for (row, histogram) in [(0, &from_send), (2, &from_plan)] {
+        let row = &values("OpenVsClosed")[row];
+        assert_eq!(histogram.n(), row["n"].as_u64().unwrap());
+        for (key, quantile) in
+            [("p50", Quantile::P50), ("p90", Quantile::P90), ("p99", Quantile::P99), ("max", Quantile::MAX)]
+        {
+            let shown = histogram.quantile(quantile).unwrap() as f64 / 1e3;
+            assert_eq!(shown, row[key].as_f64().unwrap(), "{} {key}", row["name"]);
+        }
+    }
+}
+
+/// Twice what the server can do: the plan goes on, and what was planned in time and not sent is counted.
+#[test]
+fn what_paced_users_could_not_send_is_unfinished() {
+    let server = batching(1);
+    let level = Level {
+        load: Load::paced(2, 0.5),
+        stop: Stop { units: None, duration_s: Some(20.0), grace_s: 5.0 },
+        warmups: 0,
+    };
+    let (result, records) = run(&plan(), server, &level);
+    assert_eq!(records.len(), 80, "every planned request has a record");
+    let of = |class| records.iter().filter(|record| record.outcome.class == class).count();
+    let ok = of(Class::Ok);
+    assert!((40..60).contains(&ok), "{ok}: 25 s of 0.53 s each");
+    assert_eq!(of(Class::Unfinished), 80 - ok);
+    let end = result.span.t0 + Duration::from_secs(20);
+    assert!(records.iter().all(|record| record.plan < end));
+    assert!(records.iter().any(|record| record.start > end), "sent late, in the drain");
 }
 
 #[test]

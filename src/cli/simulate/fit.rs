@@ -150,6 +150,9 @@ struct Unused(&'static str);
 fn point(level: &LevelBlock, planned_words: Option<u32>) -> Result<Point, Unused> {
     let setting = level.setting.read().map_err(|_| Unused("this tokload does not know its load"))?;
     let users = setting.load.users.ok_or(Unused("it is no closed loop"))?;
+    if setting.load.interval_s().is_some() {
+        return Err(Unused("its users are paced"));
+    }
     if setting.load.think_s > 0.0 {
         return Err(Unused("its users think"));
     }

@@ -134,7 +134,7 @@ impl Work {
 
     /// Gives up what waits, and what was planned and could not even be taken in hand in time.
     pub(crate) fn give_up_unsent(&mut self, now: Stamp) {
-        while let Some(due) = self.agenda.pop(now) {
+        while let Some(due) = self.agenda.pop_unsent(now) {
             self.last_plan = self.last_plan.max(Some(due.plan));
             self.on_unsent(&due, now, Class::Unfinished);
         }

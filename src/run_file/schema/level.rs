@@ -219,13 +219,13 @@ impl From<RecordsBlock> for RecordRange {
     }
 }
 
-/// A load in words: `4 users`, `poisson 5/s cap 8`. Rates are requests per second.
+/// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.
 #[must_use]
 pub fn load_label(load: &Load) -> String {
     let mut label = match (load.users, load.arrivals) {
         (Some(1), _) => "1 user".to_owned(),
         (Some(users), _) => format!("{users} users"),
-        (None, Arrivals::Closed) => "closed loop".to_owned(),
+        (None, Arrivals::Closed | Arrivals::Paced { .. }) => "closed loop".to_owned(),
         (None, Arrivals::Burst) => "burst".to_owned(),
         (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
         (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
@@ -233,6 +233,9 @@ pub fn load_label(load: &Load) -> String {
     };
     if let Some(cap) = load.cap {
         label += &format!(" cap {cap}");
+    }
+    if let (Some(_), Some(rate)) = (load.interval_s(), load.rate()) {
+        label += &format!(" paced {rate}/s");
     }
     if load.think_s > 0.0 {
         label += &format!(" think {} s", load.think_s);
