@@ -336,10 +336,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, PREFIXES),
     ),
     (&["--cache-bust"], Convert(cache_bust)),
-    (
-        &["--reset-*", "--flush-cache"],
-        Refuse(LATER, "reset the cache by hand; prompts are fresh in every run"),
-    ),
+    (&["--flush-cache", "--reset-kv-cache"], Same("--reset-prefix-cache")),
+    (&["--reset-*"], Refuse(LATER, "use --reset-prefix-cache, which knows the paths of vLLM and SGLang")),
     (
         &[
             "--multi-turn*",

@@ -52,6 +52,10 @@ pub struct RunArgs {
     /// PEM file with the root certificates to trust (default: the system's)
     #[argh(option, arg_name = "file")]
     pub cacert: Option<String>,
+    /// ask the server to empty its prefix cache before each level, where it has an endpoint for that: vLLM's
+    /// /reset_prefix_cache or SGLang's /flush_cache (default: off)
+    #[argh(switch)]
+    pub reset_prefix_cache: bool,
     /// ask for whole answers; then there is no TTFT, TPOT and ITL (default: off)
     #[argh(switch)]
     pub no_streaming: bool,

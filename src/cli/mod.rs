@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod session;
 pub mod simulate;
+mod state;
 mod target;
 pub mod value;
 

@@ -8,10 +8,12 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::session::{Files, Finished, Session};
+use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{print, say, target, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
+use crate::run_file::WallTime;
 use crate::run_file::schema::RunFile;
 use crate::sys::clock::RunClock;
 use crate::workload::Preview;
@@ -34,12 +36,21 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     let Order { mut plan, secrets, output, ready_check_s, failed_share_max, .. } = order;
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let ready = target::ready(&mut plan, &secrets, wait)?;
+    let mut ready = target::ready(&mut plan, &secrets, wait)?;
+    let memory = Memory::of_user(&|name| std::env::var(name).ok());
+    let began = WallTime::from_unix_nanos(clock.epoch_wall_ns());
+    ready.facts.seen_before = memory.recall(&plan, began);
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
+        if ready.facts.seen_before.is_some() && !plan.target.reset_prefix_cache {
+            say("this seed's prompts went to this server before: it may answer them from its prefix cache");
+        }
     }
     let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
+    if !finished.run.levels.is_empty() {
+        memory.keep(&plan, began);
+    }
     show(&session, &finished)?;
     conclude(finished, failed_share_max)
 }

@@ -100,9 +100,9 @@ impl Session {
         let falls_back = plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll;
         let note = falls_back.then_some("the kernel refuses io_uring here: the epoll driver is used");
         let driven = self.conduct(&mut engine, plan, note);
+        let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
-        let mut finished =
-            self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
+        let mut finished = self.write_up(plan, (facts, environment), driven, (spools, files))?;
         finished.failed = finished.failed.or(lost);
         Ok(finished)
     }

@@ -130,6 +130,7 @@ const REFUSED: [(&[&str], &str, &str); 3] = [
             "--insecure",
             "--model",
             "--port",
+            "--reset-prefix-cache",
             "--served-model-name",
         ],
         "says whom to ask, and a simulation asks nobody",

@@ -60,6 +60,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         server_header: Some(facts.header).filter(|header| !header.is_empty()),
         models: facts.models,
         addresses,
+        ..TargetBlock::default()
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
 }

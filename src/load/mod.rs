@@ -13,6 +13,7 @@ mod gauges;
 mod leg;
 mod limits;
 mod permits;
+mod prefix_cache;
 pub mod probe;
 mod requests;
 mod shard;

@@ -262,6 +262,10 @@ impl Connection {
             Answer::Generate(_) => {}
             Answer::Metrics => self.reply(now, &Reply::exposition(house.exposition()), manner),
             Answer::Reply(reply) => self.reply(now, &reply, manner),
+            Answer::ResetPrefixCache => {
+                desk.model.forget_prefixes(now);
+                self.reply(now, &Reply::empty(), manner);
+            }
             Answer::Truth { restart } => {
                 let truth = house.truth(restart).to_json().to_string();
                 self.reply(now, &Reply::json(200, truth), manner);
@@ -299,7 +303,7 @@ impl Connection {
                 self.reply(now, &reply, manner);
             }
             // Their paths are not those of generation.
-            Answer::Metrics | Answer::Truth { .. } => {}
+            Answer::Metrics | Answer::ResetPrefixCache | Answer::Truth { .. } => {}
         }
     }
 

@@ -83,6 +83,9 @@ pub struct Target {
     pub headers: Vec<Header>,
     /// TLS settings, used by `https` endpoints.
     pub tls: Tls,
+    /// Ask the servers to empty their prefix caches before each level.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reset_prefix_cache: bool,
 }
 
 /// One base URL without `/v1` and without userinfo: `http://host:port[/prefix]`.
@@ -431,6 +434,7 @@ impl Default for Target {
             stream: true,
             headers: Vec::new(),
             tls: Tls::default(),
+            reset_prefix_cache: false,
         }
     }
 }

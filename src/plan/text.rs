@@ -213,6 +213,7 @@ fn full_plan() -> Plan {
         stream: true,
         headers: vec![header],
         tls: Tls { insecure: false, cacert: Some(String::new()) },
+        reset_prefix_cache: true,
     };
     let arrivals = Arrivals::Gamma { rate: 1.0, burstiness: 1.0 };
     let level = Level {

@@ -245,6 +245,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--reasoning-field", ""),
     ("--repetition-penalty", "without unit"),
     ("--replicas", "servers"),
+    ("--reset-prefix-cache", ""),
     ("--request-rate", "requests per second"),
     ("--request-timeout-seconds", "seconds"),
     ("--role", ""),

@@ -3,6 +3,7 @@
 //! Servers are the mock, in this process, or a canned one where the mock is too well-behaved.
 
 mod bad_input;
+mod cache;
 mod canned;
 mod interrupt;
 mod repeats;
@@ -78,6 +79,7 @@ impl Dir {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tokload"));
         command.args(line.split_whitespace()).current_dir(self.work.path());
         command.env_remove("OPENAI_API_KEY").stdin(Stdio::null());
+        command.env("TOKLOAD_STATE_DIR", self.prints.path().join("state"));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         adjust(&mut command);
         Running { child: command.spawn().unwrap(), out, err }

@@ -38,6 +38,7 @@ pub(crate) fn plan() -> Plan {
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
+            reset_prefix_cache: false,
             dialect: tokload::api::Dialect::OpenaiChat,
             path: None,
             stream: true,

@@ -4,6 +4,7 @@
 //! that has just ended and one that was loaded take the same way.
 
 mod budget;
+mod cache;
 mod failures;
 mod notes;
 mod repeats;
@@ -120,7 +121,7 @@ impl View {
                 rows: run.levels.iter().filter_map(budget::of).collect(),
             },
             failures: failures::of(run),
-            notes: notes::of(run).into_iter().chain(repeats::note(run)).collect(),
+            notes: notes::of(run).into_iter().chain(cache::notes(run)).chain(repeats::note(run)).collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),
         }

@@ -129,6 +129,21 @@ pub struct TargetBlock {
     pub models: Vec<String>,
     /// Addresses that the endpoints' names resolved to.
     pub addresses: Vec<String>,
+    /// The same prompts were sent to it from this machine in the days before; absent: not, as far as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_before: Option<SeenBlock>,
+    /// It emptied its prefix cache before every level, or did not; absent: it was not asked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_cache_reset: Option<bool>,
+}
+
+/// Earlier runs with the same prompts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenBlock {
+    /// How many.
+    pub runs: u32,
+    /// When the last of them began, RFC 3339 in UTC.
+    pub last: String,
 }
 
 /// A file beside the run file.
