@@ -209,7 +209,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
-    (&["--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
+    (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
     // Taken without a verdict on validity, it would vouch for results that nobody has looked at.
     (&["--strict"], Refuse(LATER, "leave it out: results carry no verdict on their validity so far")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
@@ -228,13 +228,11 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--confidence-level"], Convert(confidence)),
     (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
     (
-        &[
-            "--convergence-*",
-            "--set-consistent-seed",
-            "--no-set-consistent-seed",
-            "--vary-seed-*",
-            "--no-vary-seed-*",
-        ],
+        &["--convergence-*"],
+        Refuse(LATER, "use --until-ci, which lengthens a level until a figure is known well enough"),
+    ),
+    (
+        &["--set-consistent-seed", "--no-set-consistent-seed", "--vary-seed-*", "--no-vary-seed-*"],
         Refuse(LATER, REPEAT),
     ),
     (&["--ruleset", "--scenario", "--unsafe-override"], Refuse(LATER, "give the options one by one")),

@@ -98,6 +98,14 @@ pub struct RunArgs {
     /// length of a level in seconds, or as 90s, 5m, 1h (default: none)
     #[argh(option, arg_name = "s")]
     pub duration: Option<String>,
+    /// let each level go on until half the 95 % interval of a figure is within this share of its value, FIGURE:SHARE or
+    /// SHARE, as in ttft_p99:5% or 5%; figures are attainment and percentiles of latencies (default: off; for a share
+    /// alone attainment, or ttft_p50 with --goodput none)
+    #[argh(option, arg_name = "figure:share")]
+    pub until_ci: Option<String>,
+    /// the longest that --until-ci makes a level, in planned lengths; it is doubled again and again (default: 16)
+    #[argh(option, arg_name = "n")]
+    pub until_ci_max: Option<String>,
     /// how long requests still open at the end are followed, in seconds (default: 30)
     #[argh(option, arg_name = "s")]
     pub benchmark_grace_period: Option<String>,

@@ -7,7 +7,9 @@ use super::aliases::Tool;
 use super::args::RunArgs;
 use super::value::{self, Format};
 use crate::api::Dialect;
-use crate::plan::{Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
+use crate::metrics::metric::Metric;
+use crate::plan::{Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
+use crate::stats::Quantile;
 
 mod lengths;
 mod levels;
@@ -99,6 +101,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
     }
+    until(args, &mut plan)?;
     client(args, &mut plan)?;
     let output = output(args, &mut plan)?;
     plan.complete();
@@ -209,6 +212,28 @@ fn limits(args: &RunArgs, limits: &mut Limits) -> Result<(), Error> {
         &args.request_timeout_seconds,
         value::seconds,
     )
+}
+
+fn until(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
+    if let Some(text) = &args.until_ci {
+        let (figure, half_width) = value::until("--until-ci", text)?;
+        let usual = if plan.slo.is_empty() {
+            Figure::Quantile(Metric::Ttft, Quantile::P50)
+        } else {
+            Figure::Attainment
+        };
+        let times_max = plan.until.map_or(Until::times_max(), |until| until.times_max);
+        plan.until = Some(Until { figure: figure.unwrap_or(usual), half_width, times_max });
+    }
+    match (&args.until_ci_max, &mut plan.until) {
+        (Some(text), Some(until)) => until.times_max = value::integer("--until-ci-max", text)?,
+        (Some(_), None) => {
+            let wrong = "says how long --until-ci may take";
+            return Err(Error::new("--until-ci-max", wrong, "give --until-ci as well, as in --until-ci 5%"));
+        }
+        (None, _) => {}
+    }
+    Ok(())
 }
 
 fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {

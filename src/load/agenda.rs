@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
+use crate::load::until::Reach;
 use crate::time::Stamp;
 use crate::workload::arrival;
 
@@ -46,6 +47,9 @@ struct Arrivals {
     /// Drawn from the schedule and not yet due: (index, offset in ns).
     upcoming: VecDeque<(u64, u64)>,
     start: Stamp,
+    /// Indices and offsets from here on are not due for now.
+    units: u64,
+    end_ns: u64,
 }
 
 /// How far an open loop's schedule is walked ahead of time, in sends of one shard.
@@ -57,11 +61,14 @@ const AHEAD: usize = 1024;
 struct Users {
     /// When each user that has a request left is ready, earliest first; users in flight are not in it.
     ready: BinaryHeap<Reverse<(Stamp, u32)>>,
+    /// Users whose next request lies beyond the reach, with the time at which they were free.
+    parked: Vec<(Stamp, u32)>,
     next_index: Vec<u64>,
     total: u64,
     units: u64,
     think: Duration,
     pace: Option<Pace>,
+    start: Stamp,
     stop: Stamp,
     /// Users whose unsent requests have been given up already.
     given_up: usize,
@@ -71,7 +78,6 @@ struct Users {
 #[derive(Clone, Copy)]
 struct Pace {
     interval_ns: u64,
-    start: Stamp,
 }
 
 /// Users of a closed loop as one shard sees them.
@@ -115,7 +121,8 @@ impl Agenda {
     /// The agenda of an open loop, from stamp zero.
     #[must_use]
     pub(crate) fn open(schedule: Schedule) -> Agenda {
-        let arrivals = Arrivals { schedule, upcoming: VecDeque::with_capacity(AHEAD), start: Stamp::ZERO };
+        let upcoming = VecDeque::with_capacity(AHEAD);
+        let arrivals = Arrivals { schedule, upcoming, start: Stamp::ZERO, units: u64::MAX, end_ns: u64::MAX };
         Agenda { source: Source::Open(arrivals), stopped: false }
     }
 
@@ -124,26 +131,25 @@ impl Agenda {
     pub(crate) fn closed(of: &ClosedLoop) -> Agenda {
         let mut users = Users {
             ready: BinaryHeap::new(),
+            parked: Vec::new(),
             next_index: Vec::new(),
             total: u64::from(of.users),
             units: of.units,
             think: of.think,
-            pace: of.pace.map(|interval| Pace {
-                interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
-                start: Stamp::ZERO,
-            }),
+            pace: of
+                .pace
+                .map(|interval| Pace { interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }),
+            start: Stamp::ZERO,
             stop: later(Stamp::ZERO, of.duration),
             given_up: 0,
         };
         let mut at = Stamp::ZERO;
         for user in arrival::users_of(of.shard, of.shards, of.users) {
-            at = users.planned(u64::from(user)).unwrap_or(at);
-            if u64::from(user) < of.units && at < users.stop {
-                users.ready.push(Reverse((at, users.next_index.len() as u32)));
-                users.next_index.push(u64::from(user));
-            }
+            users.next_index.push(u64::from(user));
+            users.set_free(users.next_index.len() as u32 - 1, at);
             at = at + of.spread;
         }
+        users.parked.reserve(users.next_index.len());
         Agenda { source: Source::Closed(users), stopped: false }
     }
 
@@ -156,8 +162,27 @@ impl Agenda {
                 let ready = std::mem::take(&mut users.ready);
                 users.ready =
                     ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
+                users.parked.iter_mut().for_each(|(at, _)| *at = *at + shift);
+                users.start = start;
                 users.stop = users.stop + shift;
-                users.pace = users.pace.map(|pace| Pace { start, ..pace });
+            }
+        }
+    }
+
+    /// Moves the end: the requests below so many, planned before so long after the start, may become due. A user who
+    /// waited for that is ready from `now` on.
+    pub(crate) fn set_reach(&mut self, reach: Reach, now: Stamp) {
+        match &mut self.source {
+            Source::Open(arrivals) => {
+                arrivals.units = reach.units;
+                arrivals.end_ns = u64::try_from(reach.length.as_nanos()).unwrap_or(u64::MAX);
+            }
+            Source::Closed(users) => {
+                users.units = reach.units;
+                users.stop = later(users.start, reach.length);
+                for (free, user) in std::mem::take(&mut users.parked) {
+                    users.set_free(user, free.max(now));
+                }
             }
         }
     }
@@ -168,7 +193,11 @@ impl Agenda {
             return None;
         }
         match &mut self.source {
-            Source::Open(arrivals) => arrivals.peek(0).map(|(_, offset)| planned(arrivals.start, offset)),
+            Source::Open(arrivals) => {
+                let (index, offset) = arrivals.peek(0)?;
+                let within = index < arrivals.units && offset < arrivals.end_ns;
+                within.then(|| planned(arrivals.start, offset))
+            }
             Source::Closed(users) => users.ready.peek().map(|Reverse((at, _))| *at),
         }
     }
@@ -217,12 +246,7 @@ impl Agenda {
     /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
     pub(crate) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
-        let free = now + users.think.max(pause);
-        let Some(next) = users.next_index.get(user as usize).copied() else { return };
-        let plan = users.planned(next).unwrap_or(free);
-        if next < users.units && plan < users.stop {
-            users.ready.push(Reverse((plan.max(free), user)));
-        }
+        users.set_free(user, now + users.think.max(pause));
     }
 
     /// The index of a user's next request, where there is one to prepare for.
@@ -267,11 +291,23 @@ impl std::fmt::Debug for Agenda {
 }
 
 impl Users {
+    /// The user has nothing in flight from `free` on: it is ready then, or when it has planned to be, or it waits until
+    /// the end is moved on.
+    fn set_free(&mut self, user: u32, free: Stamp) {
+        let Some(next) = self.next_index.get(user as usize).copied() else { return };
+        let plan = self.planned(next).unwrap_or(free);
+        if next < self.units && plan < self.stop {
+            self.ready.push(Reverse((plan.max(free), user)));
+        } else {
+            self.parked.push((free, user));
+        }
+    }
+
     /// When request `index` is planned, if the users are paced.
     fn planned(&self, index: u64) -> Option<Stamp> {
-        let Pace { interval_ns, start } = self.pace?;
+        let Pace { interval_ns } = self.pace?;
         // There are no more users than fit 32 bits.
-        Some(planned(start, arrival::paced_offset_ns(index, self.total as u32, interval_ns)))
+        Some(planned(self.start, arrival::paced_offset_ns(index, self.total as u32, interval_ns)))
     }
 
     /// The index of the user's next request, which it then has behind it.
@@ -433,6 +469,51 @@ mod tests {
         assert_eq!(second.index, 1);
         agenda.stop();
         assert_eq!(agenda.pop_unsent(Stamp::MAX), None);
+    }
+
+    fn reach(units: u64, length: Duration) -> Reach {
+        Reach { units, length }
+    }
+
+    #[test]
+    fn an_open_loop_goes_on_with_its_schedule_when_the_end_is_moved() {
+        let schedule: Schedule = Box::new((0..100u64).map(|i| (i, i * 1_000_000)));
+        let mut agenda = begun(Agenda::open(schedule));
+        agenda.set_reach(reach(30, Duration::MAX), START);
+        let mut all = drain(&mut agenda);
+        assert_eq!(all.len(), 30);
+        agenda.set_reach(reach(60, Duration::from_millis(50)), START);
+        all.extend(drain(&mut agenda));
+        agenda.set_reach(reach(200, Duration::MAX), START);
+        assert_eq!(agenda.pop(Stamp::MAX).unwrap().plan, START + Duration::from_millis(50));
+        all.extend([50].into_iter().chain(drain(&mut agenda)));
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn users_at_the_end_go_on_when_it_is_moved() {
+        // Of five users the last two have no request at first.
+        let mut agenda = begun(Agenda::closed(&of(5, 1, 0, 3)));
+        assert_eq!(agenda.users(), 5);
+        let mut all = drain(&mut agenda);
+        assert_eq!(all, [0, 1, 2]);
+        let later = START + Duration::from_secs(1);
+        agenda.set_reach(reach(12, Duration::MAX), later);
+        assert_eq!(agenda.next(), Some(later), "nobody was late: there was nothing to send before");
+        all.extend(drain(&mut agenda));
+        all.sort_unstable();
+        assert_eq!(all, (0..12).collect::<Vec<_>>());
+        agenda.set_reach(reach(12, Duration::MAX), later);
+        assert!(agenda.is_empty());
+    }
+
+    #[test]
+    fn paced_users_keep_their_plans_when_the_end_is_moved() {
+        let mut agenda = begun(Agenda::closed(&paced(2, 1, 0)));
+        let all = drain(&mut agenda);
+        assert_eq!(all.len(), 20);
+        agenda.set_reach(reach(u64::MAX, Duration::from_secs(2)), START + Duration::from_millis(900));
+        assert_eq!(agenda.pop(Stamp::MAX).unwrap().plan, START + Duration::from_secs(1));
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub(in crate::load) mod tests {
             keep_chunks: false,
             cut: Duration::ZERO,
             grace: Duration::ZERO,
-            duration: Duration::MAX,
+            observed: None,
             signal: Signal::default(),
         })
     }

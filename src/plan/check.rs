@@ -4,9 +4,10 @@
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Secrets, Stop, Target,
-    Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Plan, Secrets, Stop,
+    Target, Until, Workload,
 };
+use crate::metrics::metric::Metric;
 
 impl Plan {
     /// Checks a [complete](Plan::complete) plan. Models may still be missing: the server knows them.
@@ -26,6 +27,7 @@ impl Plan {
             return Err(Error::new("--num-runs", wrong, format!("give a number from 1 to {RUNS_MAX}")));
         }
         check_target(&self.target)?;
+        self.check_until()?;
         if self.levels.is_empty() {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }
@@ -33,6 +35,32 @@ impl Plan {
         check_workload(&self.workload)?;
         self.check_numbers()?;
         self.check_client()
+    }
+
+    fn check_until(&self) -> Result<(), Error> {
+        let Some(Until { figure, half_width, times_max }) = self.until else { return Ok(()) };
+        let wrong = |wrong: String, remedy: &str| Err(Error::new("--until-ci", wrong, remedy));
+        if !(half_width > 0.0 && half_width < 1.0) {
+            return wrong(format!("{half_width} is no share of the value"), "give one as in 5% or 0.05");
+        }
+        if !(1..=TIMES_MAX).contains(&times_max) {
+            let remedy = format!("give a number of planned lengths from 1 to {TIMES_MAX}");
+            return Err(Error::new("--until-ci-max", format!("{times_max} is out of range"), remedy));
+        }
+        if figure == Figure::Attainment && self.slo.is_empty() {
+            return wrong("nothing can be attained without a limit".to_owned(), "give limits by --goodput");
+        }
+        let whole = [Metric::E2e, Metric::E2ePlan, Metric::Stream, Metric::StreamPlan, Metric::Ttfb];
+        if let Figure::Quantile(metric, _) = figure
+            && !self.target.stream
+            && !whole.contains(&metric)
+        {
+            return wrong(format!("whole answers have no {metric}", metric = metric.name()), "give e2e_p50");
+        }
+        if self.levels.iter().any(|level| level.load.arrivals == Arrivals::Burst) {
+            return wrong("a burst has no length".to_owned(), "give a rate or a number of users");
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -345,6 +373,8 @@ const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "t
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
 /// Most runs of each level: the interval of that many is a thirtieth of the spread between them.
 const RUNS_MAX: u32 = 1000;
+/// Longest level, in planned lengths.
+const TIMES_MAX: u32 = 1 << 20;
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
 /// Widest lognormal lengths: one in a thousand is then 2e-7 or 5e6 times the median.
@@ -481,6 +511,33 @@ mod tests {
     fn workload_limits_and_client() {
         assert_eq!(refused(|p| p.seed = u64::MAX), "--seed");
         assert_eq!(refused(|p| p.runs = 0), "--num-runs");
+        let until = |figure, half_width, times_max| Some(Until { figure, half_width, times_max });
+        let closed = |p: &mut Plan| p.levels[0].load = Load::closed(2);
+        for half_width in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+            let wish = until(Figure::Attainment, half_width, 2);
+            assert_eq!(refused(|p| (closed(p), p.until = wish).1), "--until-ci");
+        }
+        let good = until(Figure::Attainment, 0.05, 2);
+        assert_eq!(
+            refused(|p| (closed(p), p.until = until(Figure::Attainment, 0.05, 0)).1),
+            "--until-ci-max"
+        );
+        assert_eq!(refused(|p| p.until = good), "--until-ci", "a burst");
+        assert_eq!(
+            refused(|p| {
+                closed(p);
+                (p.until, p.slo) = (good, crate::plan::Slo::default());
+            }),
+            "--until-ci"
+        );
+        let of = |metric| Figure::Quantile(metric, crate::stats::Quantile::P50);
+        assert_eq!(
+            refused(|p| {
+                closed(p);
+                (p.until, p.target.stream) = (until(of(Metric::Ttft), 0.05, 2), false);
+            }),
+            "--until-ci"
+        );
         assert_eq!(refused(|p| p.runs = 1001), "--num-runs");
         assert_eq!(refused(|p| p.workload.input_words = 0.into()), "--random-input-len");
         assert_eq!(refused(|p| p.workload.output_tokens = 0.into()), "--random-output-len");

@@ -95,7 +95,8 @@ impl Plan {
     }
 
     fn level_descriptors(&self, level: &Level) -> Descriptors {
-        let units = level.stop.units.unwrap_or(u64::MAX);
+        let times = self.until.map_or(1, |until| until.times_max);
+        let units = level.stop.units.map_or(u64::MAX, |units| units.saturating_mul(u64::from(times)));
         let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
         match (level.load.users.or(level.load.cap), level.load.rate()) {
             (Some(most), _) => sure(u64::from(most)),
@@ -195,6 +196,15 @@ mod tests {
         assert_eq!(plan.descriptors_needed(), Descriptors { connections: 74, estimated: true });
         plan.complete();
         assert_eq!(plan.descriptors_needed(), Descriptors { connections: 64, estimated: true });
+
+        // Ten times 64 requests may come: the guess is no longer bounded by their number.
+        plan.until = Some(crate::plan::Until {
+            figure: crate::plan::Figure::Attainment,
+            half_width: 0.05,
+            times_max: 10,
+        });
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 74, estimated: true });
+        plan.until = None;
 
         plan.levels = vec![Level { stop: Stop { units: Some(9000), ..Stop::default() }, ..Level::default() }];
         assert_eq!(plan.descriptors_needed(), Descriptors { connections: 9000, estimated: false });

@@ -16,6 +16,7 @@ mod lengths;
 mod level;
 mod secrets;
 mod text;
+mod until;
 
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
@@ -23,6 +24,7 @@ pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
+pub use until::{Figure, Until};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,9 @@ pub struct Plan {
     /// own ([`Plan::level_seed`]).
     #[serde(default = "level::once", skip_serializing_if = "level::is_once")]
     pub runs: u32,
+    /// How well a figure is to be known before a level ends; absent: levels have their planned length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -360,6 +365,7 @@ impl Plan {
         Plan {
             seed,
             runs: 1,
+            until: None,
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),

@@ -10,8 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level, Limits,
-    Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Workload, nearest,
+    Arrivals, Burn, Client, Distribution, Driver, Endpoint, Error, Figure, Header, Keep, Lengths, Level,
+    Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Until,
+    Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -243,6 +244,7 @@ fn full_plan() -> Plan {
     Plan {
         seed: 0,
         runs: 2,
+        until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
         target,
         levels: vec![level],
         workload: Workload {

@@ -272,6 +272,8 @@ const UNITS: &[(&str, &str)] = &[
     ("--ttft", "milliseconds"),
     ("--ttft-jitter", "milliseconds"),
     ("--ttft-per-in-flight", "milliseconds"),
+    ("--until-ci", "share"),
+    ("--until-ci-max", "planned lengths"),
     ("--usage", ""),
     ("--workers", "threads"),
 ];

@@ -9,11 +9,13 @@ use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
     Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo, Stop,
-    Target, Tls, Workload,
+    Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
-use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SideFile, TargetBlock};
+use tokload::run_file::schema::{
+    EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SideFile, TargetBlock,
+};
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary;
@@ -35,6 +37,7 @@ pub(crate) fn plan() -> Plan {
     Plan {
         seed: 42,
         runs: 1,
+        until: None,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
@@ -125,6 +128,7 @@ impl Sample {
             host: None,
             stamps: Stamps::default(),
             examples: examples(&records),
+            lengthened: None,
             interrupted: false,
         };
         let summary = summary::level(&summary::Input {
@@ -581,8 +585,13 @@ fn a_written_file_conforms_to_the_published_schema() {
     let schema: Value = serde_json::from_str(published).unwrap();
     let valid: Value = serde_json::from_str(&to_json(&sample().run)).unwrap();
     assert_eq!(conforms(&schema, &schema, &valid, "run"), Ok(()));
-    let repeated: Value =
-        serde_json::from_str(&to_json(&sample_of(&Plan { runs: 3, ..plan() }).run)).unwrap();
+    let until = Until { figure: "ttft_p99".parse().unwrap(), half_width: 0.05, times_max: 4 };
+    let mut repeated = sample_of(&Plan { runs: 3, until: Some(until), ..plan() }).run;
+    repeated.levels[0].lengthened =
+        Some(LengthenedBlock { times: 4, reached: false, value: Some(5e6), low: Some(4e6), high: None });
+    repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
+    repeated.target.prefix_cache_reset = Some(false);
+    let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
     assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
     assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());
     let broken = |pointer: &str, value: Value| {

@@ -9,6 +9,7 @@ mod failures;
 mod notes;
 mod repeats;
 mod rows;
+mod until;
 
 use crate::run_file::RunFile;
 
@@ -121,7 +122,12 @@ impl View {
                 rows: run.levels.iter().filter_map(budget::of).collect(),
             },
             failures: failures::of(run),
-            notes: notes::of(run).into_iter().chain(cache::notes(run)).chain(repeats::note(run)).collect(),
+            notes: notes::of(run)
+                .into_iter()
+                .chain(until::notes(run))
+                .chain(cache::notes(run))
+                .chain(repeats::note(run))
+                .collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),
         }

@@ -173,6 +173,11 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "coalesced events whose read the client was late for: it had not looked for more than 1 ms, or the last byte had waited so long; other coalesced events were sent together",
     ),
     (
+        "lengthened",
+        "as the figure",
+        "the figure of plan.until over all requests of the level and its 95 % interval, by which the level was lengthened while it ran; an interval that a level was lengthened for holds a little less than it says",
+    ),
+    (
         "repeats",
         "as the figure",
         "mean of the runs of a load, each with requests of its own, and its interval: mean ± t(n - 1) * sd / sqrt(n), sd with n - 1",

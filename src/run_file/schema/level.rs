@@ -11,7 +11,7 @@ use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Level, Load};
-use crate::run::{Example, LevelResult, RecordRange, Span, Window};
+use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Tokens};
@@ -57,10 +57,28 @@ pub struct LevelBlock {
     pub series: Option<Verbatim<Series>>,
     /// At most one failure per outcome.
     pub examples: Vec<ExampleBlock>,
+    /// How it went with the plan's wish to know a figure well; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengthened: Option<LengthenedBlock>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
     pub interrupted: bool,
+}
+
+/// What became of the wish to know a figure of a level well enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthenedBlock {
+    /// How often its planned length the level was to have: 1 if it was not lengthened.
+    pub times: u32,
+    /// The figure is known as well as was wished, by all requests of the level.
+    pub reached: bool,
+    /// The figure, ns or a share; `None` where the requests do not bound it.
+    pub value: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
 }
 
 /// Marks of a level, ns since the run's epoch.
@@ -136,6 +154,7 @@ impl LevelBlock {
             verdict: None,
             series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
+            lengthened: result.lengthened.map(LengthenedBlock::from),
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
@@ -174,6 +193,13 @@ impl ExampleBlock {
             label: example.outcome.label(),
             message: redact::urls(&message),
         }
+    }
+}
+
+impl From<Lengthened> for LengthenedBlock {
+    fn from(lengthened: Lengthened) -> LengthenedBlock {
+        let Lengthened { times, reached, value, low, high } = lengthened;
+        LengthenedBlock { times, reached, value, low, high }
     }
 }
 

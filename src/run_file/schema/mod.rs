@@ -13,7 +13,9 @@ mod verbatim;
 
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
-pub use level::{ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label};
+pub use level::{
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
+};
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use verbatim::Verbatim;

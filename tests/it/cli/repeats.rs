@@ -67,3 +67,28 @@ fn a_run_of_several_rounds_is_repeated_by_its_plan() {
     let few = dir.tokload("report a.json").numbers();
     assert!(few.contains("3 runs are too few to rest a claim on, take --num-runs 5"), "{few}");
 }
+
+#[test]
+fn a_level_goes_on_until_its_figure_is_known_and_says_so() {
+    let dir = Dir::new();
+    let options = "--request-rate 8 --num-prompts 64 --noise 0.3 --seed 5";
+    let said = dir.tokload(&format!("simulate {options} --until-ci e2e_p50:4% --output-file run.json"));
+    let text = said.numbers();
+    let run = json(&dir.path("run.json"));
+    let lengthened = &run["levels"][0]["lengthened"];
+    let times = lengthened["times"].as_u64().unwrap();
+    assert!(times > 1, "{lengthened}");
+    assert_eq!(run["levels"][0]["counts"]["planned"], 64 * times);
+    assert_eq!(run["plan"]["until"]["figure"], "e2e_p50");
+    assert_eq!(lengthened["value"], run["levels"][0]["distributions"]["e2e"]["quantiles"]["p50"]);
+    assert!(
+        text.contains("e2e_p50") && text.contains(&format!("within ±4 % after {times} times its planned")),
+        "{text}"
+    );
+    assert!(said.err.contains("the level goes on to 2 times its planned length"), "{said:?}");
+    assert_eq!(dir.tokload("report run.json").numbers(), text);
+    let few =
+        dir.tokload(&format!("simulate {options} --until-ci 0.1% --until-ci-max 2 --output-file few.json"));
+    assert!(few.numbers().contains("! poisson 8/s: attainment"), "{few:?}");
+    assert!(few.numbers().contains("not within ±0.1 % after 2 times its planned length"), "{few:?}");
+}
