@@ -224,7 +224,14 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--isl-min", "--isl-max", "--isl-steps", "--osl-min", "--osl-max", "--osl-steps"],
         Refuse(LATER, LENGTHS),
     ),
-    (&["--num-profile-runs", "--repeat"], Same("--num-runs")),
+    (
+        &["--num-profile-runs"],
+        Noted(
+            "--num-runs",
+            "each of the runs has prompts and gaps of its own here; aiperf may repeat the same ones (--set-consistent-seed)",
+        ),
+    ),
+    (&["--repeat"], Same("--num-runs")),
     (&["--confidence-level"], Convert(confidence)),
     (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
     (

@@ -24,7 +24,7 @@ fn note(level: &LevelBlock, until: &Until) -> Option<Note> {
             let (value, low, high) = (number(value), number(low), number(high));
             format!("{} {value}{unit}, 95 % interval {low} to {high}{unit}", until.figure)
         }
-        _ => format!("{} is not known, there are too few requests", until.figure),
+        _ => format!("{} has no bounds, its requests are worth too few independent ones", until.figure),
     };
     let wish = format!("±{} %", format::typed((until.half_width * 1e4).round() / 1e2));
     let length = match times {
