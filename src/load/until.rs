@@ -233,9 +233,10 @@ mod tests {
         assert!(lengthened.low < lengthened.value && lengthened.value < lengthened.high);
     }
 
-    /// Peeking at the data costs some of the 95 %: independent values, a median wished to 5 %, five looks.
+    /// Peeking at the data costs little of the 95 %, which are on the safe side: independent values, a median wished to
+    /// 5 %, four looks. 381 of 400 held.
     #[test]
-    fn an_interval_that_was_waited_for_holds_a_little_less_often() {
+    fn an_interval_that_was_waited_for_holds_about_as_often_as_it_says() {
         let (mut waited, mut held) = (0, 0);
         for round in 0..400 {
             let mut draws = crate::rng::stream(round, crate::rng::Purpose::Choice, 7);
@@ -262,9 +263,8 @@ mod tests {
             waited += u32::from(end.times > 1);
             held += u32::from(end.low.unwrap() <= 1.5 && 1.5 <= end.high.unwrap());
         }
-        println!("{waited} waited, {held} held");
         assert!(
-            waited > 300 && (360..=396).contains(&held),
+            waited > 300 && (370..=396).contains(&held),
             "{waited} waited, {held} of 400 hold the median"
         );
     }
