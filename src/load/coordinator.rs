@@ -14,7 +14,7 @@ use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
 use crate::load::leg::{Halt, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
-use crate::load::prefix_cache::{self, Reset};
+use crate::load::prefix_cache::Resets;
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
@@ -81,15 +81,6 @@ struct Sends {
     watch: Option<Watch>,
 }
 
-/// What became of the wish to empty prefix caches.
-#[derive(Debug, Default)]
-struct Resets {
-    /// Every server took it before every level so far; `None` before the first.
-    all_taken: Option<bool>,
-    /// Endpoints whose server cannot do it; they are not asked again.
-    hopeless: Vec<usize>,
-}
-
 /// A running shard.
 #[derive(Debug)]
 struct Handle {
@@ -147,40 +138,7 @@ impl LoadEngine {
     /// Whether every server emptied its prefix cache before every level so far; `None` if none was asked to.
     #[must_use]
     pub fn prefix_caches_emptied(&self) -> Option<bool> {
-        self.resets.all_taken
-    }
-
-    /// Asks every server to empty its prefix cache. Nothing is in flight, and one that cannot is measured all the same.
-    fn empty_prefix_caches(&mut self, events: Events<'_>) {
-        let (plan, routes) = (&self.setup.plan, &self.setup.target.routes);
-        let resets = &mut self.resets;
-        let mut all_taken = true;
-        for (place, (route, endpoint)) in routes.iter().zip(&plan.target.endpoints).enumerate() {
-            if resets.hopeless.contains(&place) {
-                continue;
-            }
-            let prefix = endpoint.address().map_or_else(|_| String::new(), |address| address.prefix);
-            match prefix_cache::reset(route, &prefix) {
-                Reset::Taken => {}
-                Reset::Unknown => {
-                    resets.hopeless.push(place);
-                    events(Event::Note(&format!(
-                        "{}: the server has no endpoint that empties its prefix cache (vLLM has one with \
-                         VLLM_SERVER_DEV_MODE=1): the run goes on without",
-                        endpoint.url
-                    )));
-                }
-                Reset::Failed(why) => {
-                    all_taken = false;
-                    events(Event::Note(&format!(
-                        "{}: the prefix cache was not emptied: {why}",
-                        endpoint.url
-                    )));
-                }
-            }
-        }
-        all_taken &= resets.hopeless.is_empty();
-        resets.all_taken = Some(all_taken && resets.all_taken.unwrap_or(true));
+        self.resets.all_taken()
     }
 
     /// Ends the shards and the spool.
@@ -406,7 +364,8 @@ impl Engine for LoadEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
         if self.setup.plan.target.reset_prefix_cache && self.setup.interrupts.count() == 0 {
-            self.empty_prefix_caches(events);
+            let (plan, routes) = (&self.setup.plan, &self.setup.target.routes);
+            self.resets.before_level(&plan.target.endpoints, routes, &mut |note| events(Event::Note(note)));
         }
         let warm_up =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
