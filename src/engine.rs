@@ -156,6 +156,7 @@ mod tests {
             host: None,
             stamps: Stamps::default(),
             examples: Vec::new(),
+            lengthened: None,
             interrupted,
         }
     }

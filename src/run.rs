@@ -132,6 +132,21 @@ pub struct Stamps {
     pub why_not: Option<String>,
 }
 
+/// What became of the wish to know a figure of the level well enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lengthened {
+    /// How often its planned length the level was to have: 1 if it was not lengthened.
+    pub times: u32,
+    /// The figure is known as well as was wished, by all requests of the level.
+    pub reached: bool,
+    /// The figure; `None` where the requests do not bound it.
+    pub value: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
 /// One failure of a class, as an example for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
@@ -144,7 +159,7 @@ pub struct Example {
 /// Everything measured in one level.
 #[derive(Clone, Debug)]
 pub struct LevelResult {
-    /// Place of the level in the plan, from 0.
+    /// Place of the level in the run, from 0; the rounds of a plan whose levels are run several times count through.
     pub ordinal: usize,
     /// The load setting.
     pub level: Level,
@@ -164,6 +179,8 @@ pub struct LevelResult {
     pub stamps: Stamps,
     /// At most one failure per outcome.
     pub examples: Vec<Example>,
+    /// How it went with the plan's [`Until`](crate::plan::Until); `None` without one.
+    pub lengthened: Option<Lengthened>,
     /// Ended early by the user.
     pub interrupted: bool,
 }

@@ -7,6 +7,7 @@
 mod by_stamps;
 mod distribution;
 mod in_flight;
+pub mod precision;
 mod rates;
 mod records;
 mod tally;

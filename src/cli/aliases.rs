@@ -115,7 +115,8 @@ const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
-const REPEAT: &str = "run the command several times with --label";
+const REPEAT: &str =
+    "leave it out: --num-runs runs every level that often, with requests of its own each time";
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
@@ -202,13 +203,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--ramp-up-*", "--request-rate-ramp-duration", "--concurrency-ramp-duration"], Refuse(LATER, SWEEP)),
     (&["--request-rate-series", "--probe-request-rate"], Refuse(LATER, SWEEP)),
     (&["--prefill-concurrency*"], Refuse(LATER, "use --max-concurrency")),
-    (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --think-time")),
+    (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --pace")),
     (
         &["--exact-count", "--strict-request-rate"],
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
-    (&["--pace", "--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
+    (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (
@@ -222,24 +223,21 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, LENGTHS),
     ),
     (
-        &[
+        &["--num-profile-runs"],
+        Noted(
             "--num-runs",
-            "--num-profile-runs",
-            "--repeat",
-            "--profile-run-*",
-            "--no-profile-run-*",
-            "--confidence-level",
-        ],
-        Refuse(LATER, REPEAT),
+            "each of the runs has prompts and gaps of its own here; aiperf may repeat the same ones (--set-consistent-seed)",
+        ),
+    ),
+    (&["--repeat"], Same("--num-runs")),
+    (&["--confidence-level"], Convert(confidence)),
+    (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
+    (
+        &["--convergence-*"],
+        Refuse(LATER, "use --until-ci, which lengthens a level until a figure is known well enough"),
     ),
     (
-        &[
-            "--convergence-*",
-            "--set-consistent-seed",
-            "--no-set-consistent-seed",
-            "--vary-seed-*",
-            "--no-vary-seed-*",
-        ],
+        &["--set-consistent-seed", "--no-set-consistent-seed", "--vary-seed-*", "--no-vary-seed-*"],
         Refuse(LATER, REPEAT),
     ),
     (&["--ruleset", "--scenario", "--unsafe-override"], Refuse(LATER, "give the options one by one")),
@@ -341,10 +339,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, PREFIXES),
     ),
     (&["--cache-bust"], Convert(cache_bust)),
-    (
-        &["--reset-*", "--flush-cache"],
-        Refuse(LATER, "reset the cache by hand; prompts are fresh in every run"),
-    ),
+    (&["--flush-cache", "--reset-kv-cache"], Same("--reset-prefix-cache")),
+    (&["--reset-*"], Refuse(LATER, "use --reset-prefix-cache, which knows the paths of vLLM and SGLang")),
     (
         &[
             "--multi-turn*",
@@ -472,6 +468,10 @@ fn http_only(value: &str) -> Converted {
 
 fn json_only(value: &str) -> Converted {
     only(value, &["application/json"], "leave it out: bodies are JSON")
+}
+
+fn confidence(value: &str) -> Converted {
+    only(value, &["0.95", "95"], "leave it out: intervals are of 95 %")
 }
 
 fn cache_bust(value: &str) -> Converted {

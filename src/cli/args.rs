@@ -53,6 +53,10 @@ pub struct RunArgs {
     /// PEM file with the root certificates to trust (default: the system's)
     #[argh(option, arg_name = "file")]
     pub cacert: Option<String>,
+    /// ask the server to empty its prefix cache before each level, where it has an endpoint for that: vLLM's
+    /// /reset_prefix_cache or SGLang's /flush_cache (default: off)
+    #[argh(switch)]
+    pub reset_prefix_cache: bool,
     /// ask for whole answers; then there is no TTFT, TPOT and ITL (default: off)
     #[argh(switch)]
     pub no_streaming: bool,
@@ -78,6 +82,14 @@ pub struct RunArgs {
     /// pause of a user between an answer and the next request, in seconds (default: 0)
     #[argh(option, arg_name = "s")]
     pub think_time: Option<String>,
+    /// plan the requests of the users of a closed loop at this rate, in requests per second over all of them: each user
+    /// has a schedule, and sends late where its answer before comes late; latencies count from the plan as well
+    /// (default: no plan, users send when they are free)
+    #[argh(option, arg_name = "rate")]
+    pub pace: Option<String>,
+    /// the same as the gap between the planned sends of each user, in seconds (default: none)
+    #[argh(option, arg_name = "s")]
+    pub pace_interval: Option<String>,
     /// gap between the first sends of the users of one thread, in microseconds (default: 50)
     #[argh(option, arg_name = "us")]
     pub start_spread: Option<String>,
@@ -87,12 +99,24 @@ pub struct RunArgs {
     /// length of a level in seconds, or as 90s, 5m, 1h (default: none)
     #[argh(option, arg_name = "s")]
     pub duration: Option<String>,
+    /// let each level go on until half the 95 % interval of a figure is within this share of its value, FIGURE:SHARE or
+    /// SHARE, as in ttft_p99:5% or 5%; figures are attainment and percentiles of latencies (default: off; for a share
+    /// alone attainment, or ttft_p50 with --goodput none)
+    #[argh(option, arg_name = "figure:share")]
+    pub until_ci: Option<String>,
+    /// the longest that --until-ci makes a level, in planned lengths; it is doubled again and again (default: 16)
+    #[argh(option, arg_name = "n")]
+    pub until_ci_max: Option<String>,
     /// how long requests still open at the end are followed, in seconds (default: 30)
     #[argh(option, arg_name = "s")]
     pub benchmark_grace_period: Option<String>,
     /// warm-up requests before each level, with prompts of their own (default: 2)
     #[argh(option, arg_name = "n")]
     pub num_warmups: Option<String>,
+    /// how often every level is run, a number of runs: all in turn, then all again with new prompts and gaps; the
+    /// spread between them gives intervals, which 5 are the least for (default: 1)
+    #[argh(option, arg_name = "n")]
+    pub num_runs: Option<String>,
 
     /// kind of prompts: random, synthetic words; or prefix_repetition, the same after one of 10 beginnings that prompts
     /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)

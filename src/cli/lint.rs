@@ -55,6 +55,7 @@ pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surrounding
         server_on_this_host: routes.iter().any(Route::is_on_this_host),
         proxies: proxies(),
         via,
+        same_prompts_at: None,
     }
 }
 

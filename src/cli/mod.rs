@@ -18,6 +18,7 @@ mod run;
 mod selftest;
 mod session;
 pub mod simulate;
+mod state;
 mod state_dir;
 mod target;
 pub mod value;

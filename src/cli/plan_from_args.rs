@@ -7,7 +7,9 @@ use super::aliases::Tool;
 use super::args::RunArgs;
 use super::value::{self, Format};
 use crate::api::Dialect;
-use crate::plan::{Declared, Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
+use crate::metrics::metric::Metric;
+use crate::plan::{Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
+use crate::stats::Quantile;
 
 mod lengths;
 mod levels;
@@ -96,10 +98,12 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
     workload(args, around.tool, &mut plan.workload, &mut notes)?;
     levels::set(args, around.tool, &mut plan)?;
+    value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
     }
+    until(args, &mut plan)?;
     client(args, &mut plan)?;
     declared(args, &mut plan.declared)?;
     let output = output(args, &mut plan)?;
@@ -220,6 +224,28 @@ fn limits(args: &RunArgs, limits: &mut Limits) -> Result<(), Error> {
         &args.request_timeout_seconds,
         value::seconds,
     )
+}
+
+fn until(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
+    if let Some(text) = &args.until_ci {
+        let (figure, half_width) = value::until("--until-ci", text)?;
+        let usual = if plan.slo.is_empty() {
+            Figure::Quantile(Metric::Ttft, Quantile::P50)
+        } else {
+            Figure::Attainment
+        };
+        let times_max = plan.until.map_or(Until::times_max(), |until| until.times_max);
+        plan.until = Some(Until { figure: figure.unwrap_or(usual), half_width, times_max });
+    }
+    match (&args.until_ci_max, &mut plan.until) {
+        (Some(text), Some(until)) => until.times_max = value::integer("--until-ci-max", text)?,
+        (Some(_), None) => {
+            let wrong = "says how long --until-ci may take";
+            return Err(Error::new("--until-ci-max", wrong, "give --until-ci as well, as in --until-ci 5%"));
+        }
+        (None, _) => {}
+    }
+    Ok(())
 }
 
 fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {

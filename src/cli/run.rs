@@ -8,11 +8,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::session::{Files, Finished, Session};
+use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{lint, print, say, target, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
-use crate::run_file::schema::RunFile;
+use crate::run_file::WallTime;
+use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
 use crate::workload::Preview;
@@ -36,13 +38,24 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let ready = target::ready(&mut plan, &secrets, wait)?;
+    let mut ready = target::ready(&mut plan, &secrets, wait)?;
+    let memory = Memory::of_user();
+    let began = WallTime::from_unix_nanos(clock.epoch_wall_ns());
+    ready.facts.seen_before = memory.recall(&plan, began);
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
     }
-    let warnings = lint::warnings(&plan, &lint::surroundings(&ready.target.routes, ready.facts.via.clone()));
+    let around = lint::surroundings(&ready.target.routes, ready.facts.via.clone());
+    // A server that will be emptied before each level has nothing left of them.
+    let seen = ready.facts.seen_before.as_ref().filter(|_| !plan.target.reset_prefix_cache);
+    let around =
+        crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
+    let warnings = lint::warnings(&plan, &around);
     let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
+    if !finished.run.levels.is_empty() {
+        memory.keep(&plan, began);
+    }
     show(&session, &finished)?;
     conclude(finished, gate)
 }
@@ -82,6 +95,12 @@ pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
 /// The resolved plan and the first requests of each level, with their planned times.
 pub(super) fn dry_run(plan: &Plan) -> String {
     let mut text = plan.to_toml();
+    if plan.runs > 1 {
+        let runs = plan.runs;
+        text.push_str(&format!(
+            "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
+        ));
+    }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for request in Preview::of_level(plan, ordinal, SHOWN) {

@@ -108,9 +108,9 @@ impl Session {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
         let driven = self.conduct(&mut engine, plan, &notes);
+        let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
-        let mut finished =
-            self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
+        let mut finished = self.write_up(plan, (facts, environment), driven, (spools, files))?;
         finished.failed = finished.failed.or(lost);
         Ok(finished)
     }
@@ -151,7 +151,7 @@ impl Session {
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
-        let driven = drive(engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
+        let driven = drive(engine, &plan.in_rounds(), &mut goes_on, &mut |event| progress.on_event(&event));
         progress.finish();
         driven
     }
@@ -230,6 +230,7 @@ impl Session {
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&input));
         }
+        run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         run.judge();

@@ -156,6 +156,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
             "--insecure",
             "--model",
             "--port",
+            "--reset-prefix-cache",
             "--served-model-name",
         ],
         "says whom to ask, and a simulation asks nobody",

@@ -5,7 +5,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// The folder, which need not be there yet.
@@ -14,13 +15,17 @@ pub(super) struct StateDir(PathBuf);
 
 impl StateDir {
     /// The folder that the environment names: `TOKLOAD_STATE_DIR`, or `tokload` in `XDG_STATE_HOME`, or in
-    /// `.local/state` of the home directory. `None` where there is none of them.
+    /// `.local/state` of the home directory. `None` where there is none of them, or where the first is empty: then
+    /// nothing is to be remembered.
     pub(super) fn from_env(env: impl Fn(&str) -> Option<OsString>) -> Option<StateDir> {
         // The XDG specification has relative paths ignored, and an empty one is nobody's wish.
         let path = |name| env(name).map(PathBuf::from);
         let absolute = |name| path(name).filter(|path| path.is_absolute());
-        let own = path("TOKLOAD_STATE_DIR").filter(|path| !path.as_os_str().is_empty());
-        own.or_else(|| Some(absolute("XDG_STATE_HOME")?.join("tokload")))
+        if let Some(own) = path("TOKLOAD_STATE_DIR") {
+            return Some(own).filter(|path| !path.as_os_str().is_empty()).map(StateDir);
+        }
+        absolute("XDG_STATE_HOME")
+            .map(|state| state.join("tokload"))
             .or_else(|| Some(absolute("HOME")?.join(".local/state/tokload")))
             .map(StateDir)
     }
@@ -30,18 +35,27 @@ impl StateDir {
         StateDir::from_env(|name| std::env::var_os(name))
     }
 
+    #[cfg(test)]
+    pub(super) fn at(path: &Path) -> StateDir {
+        StateDir(path.to_owned())
+    }
+
     /// Where the file `name` is or would be.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The text of the file `name`; `None` if there is none.
+    /// The text of the file `name`, at most a MiB of it: more is none of ours. `None` if there is none.
     ///
     /// # Errors
     /// It is there and cannot be read: one sentence.
     pub(super) fn read(&self, name: &str) -> Result<Option<String>, String> {
         let path = self.path(name);
-        match fs::read_to_string(&path) {
+        let read = File::open(&path).and_then(|file| {
+            let mut text = String::new();
+            file.take(BYTES_MAX).read_to_string(&mut text).map(|_| text)
+        });
+        match read {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
@@ -56,7 +70,8 @@ impl StateDir {
     pub(super) fn replace(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let path = self.path(name);
         let part = self.path(&format!(".{name}.{}", std::process::id()));
-        let replaced = fs::create_dir_all(&self.0).and_then(|()| write_and_rename(&part, &path, text));
+        let folder = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        let replaced = folder.and_then(|()| write_and_rename(&part, &path, text));
         replaced.map(|()| path.clone()).map_err(|error| {
             // Half a file that cannot be removed is hidden and harms nobody.
             let _ = fs::remove_file(&part);
@@ -64,6 +79,8 @@ impl StateDir {
         })
     }
 }
+
+const BYTES_MAX: u64 = 1 << 20;
 
 fn write_and_rename(part: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(part)?;
@@ -89,7 +106,8 @@ mod tests {
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s")]), Some("/s/tokload".into()));
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "s")]), Some("/home/u/.local/state/tokload".into()));
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s"), ("TOKLOAD_STATE_DIR", "t")]), Some("t".into()));
-        assert_eq!(of(&[("HOME", ""), ("TOKLOAD_STATE_DIR", "")]), None);
+        assert_eq!(of(&[home, ("TOKLOAD_STATE_DIR", "")]), None);
+        assert_eq!(of(&[("HOME", "")]), None);
         assert_eq!(of(&[]), None);
     }
 

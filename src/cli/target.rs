@@ -58,6 +58,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         addresses,
         on_client_host: Some(routes_here),
         via: Some(facts.via).filter(|via| !via.is_empty()),
+        ..TargetBlock::default()
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Slo, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Figure, Slo, Timestamps, nearest};
 
 pub use lengths::lengths;
 
@@ -184,6 +184,26 @@ pub fn timestamps(option: &str, text: &str) -> Result<Timestamps, Error> {
         _ => {
             Err(Error::new(option, format!("'{text}' is not a kind of stamps"), "give user, kernel or both"))
         }
+    }
+}
+
+/// How well a figure is to be known: `figure:share` or a share alone, which is `5%` or `0.05`.
+///
+/// # Errors
+/// Figures that have no interval, and what is no share.
+pub fn until(option: &str, text: &str) -> Result<(Option<Figure>, f64), Error> {
+    let (figure, share) = match text.split_once([':', '=']) {
+        None => (None, text),
+        Some((figure, share)) => {
+            let unknown = |remedy| Error::new(option, format!("'{figure}' is no figure"), remedy);
+            (Some(figure.trim().parse().map_err(unknown)?), share)
+        }
+    };
+    let share = share.trim();
+    let (digits, whole) = share.strip_suffix('%').map_or((share, 1.0), |percent| (percent, 100.0));
+    match digits.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((figure, number / whole)),
+        _ => Err(Error::new(option, format!("'{share}' is no share"), "give one as in 5% or 0.05")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which request of a shard is due next, and when.
 //!
 //! Open loop: the shard's part of the one master schedule. Closed loop: the shard's users, each of which is ready
-//! again after its answer and its think time. No sockets and no clocks: stamps are handed in. An agenda is laid out
+//! again after its answer and its think time, or, if it is paced, at its next planned time but not before its answer. No sockets and no clocks: stamps are handed in. An agenda is laid out
 //! from stamp zero and moved to the level's common start by [`Agenda::begin`], so that the first requests can be
 //! written before the start is known.
 
@@ -9,15 +9,20 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
+use crate::load::until::Reach;
 use crate::time::Stamp;
+use crate::workload::arrival;
 
 /// A request whose time has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Place in the level's plan.
     pub index: u64,
     /// Intended send.
     pub plan: Stamp,
+    /// From when on it may be sent: its plan, or later where its user still waited for an answer then. What comes after
+    /// it is the client's own lateness.
+    pub ready: Stamp,
     /// The shard's user that sends it; `None` in an open loop.
     pub user: Option<u32>,
 }
@@ -42,6 +47,9 @@ struct Arrivals {
     /// Drawn from the schedule and not yet due: (index, offset in ns).
     upcoming: VecDeque<(u64, u64)>,
     start: Stamp,
+    /// Indices and offsets from here on are not due for now.
+    units: u64,
+    end_ns: u64,
 }
 
 /// How far an open loop's schedule is walked ahead of time, in sends of one shard.
@@ -53,11 +61,23 @@ const AHEAD: usize = 1024;
 struct Users {
     /// When each user that has a request left is ready, earliest first; users in flight are not in it.
     ready: BinaryHeap<Reverse<(Stamp, u32)>>,
+    /// Users whose next request lies beyond the reach, with the time at which they were free.
+    parked: Vec<(Stamp, u32)>,
     next_index: Vec<u64>,
     total: u64,
     units: u64,
     think: Duration,
+    pace: Option<Pace>,
+    start: Stamp,
     stop: Stamp,
+    /// Users whose unsent requests have been given up already.
+    given_up: usize,
+}
+
+/// The schedules of paced users.
+#[derive(Clone, Copy)]
+struct Pace {
+    interval_ns: u64,
 }
 
 /// Users of a closed loop as one shard sees them.
@@ -73,17 +93,36 @@ pub(crate) struct ClosedLoop {
     pub units: u64,
     /// Pause between an answer and the next request.
     pub think: Duration,
-    /// Gap between the first sends of this shard's users.
+    /// Gap between the first sends of this shard's users; paced ones begin as their schedules say.
     pub spread: Duration,
+    /// Gap between the planned sends of each user, if they are paced.
+    pub pace: Option<Duration>,
     /// No request is planned at or after this time since the start; `Duration::MAX` without a limit.
     pub duration: Duration,
+}
+
+impl ClosedLoop {
+    /// So many users on one shard who send `units` requests as soon as they can.
+    pub(crate) fn of(users: u32, units: u64) -> ClosedLoop {
+        ClosedLoop {
+            users,
+            shards: 1,
+            shard: 0,
+            units,
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            pace: None,
+            duration: Duration::MAX,
+        }
+    }
 }
 
 impl Agenda {
     /// The agenda of an open loop, from stamp zero.
     #[must_use]
     pub(crate) fn open(schedule: Schedule) -> Agenda {
-        let arrivals = Arrivals { schedule, upcoming: VecDeque::with_capacity(AHEAD), start: Stamp::ZERO };
+        let upcoming = VecDeque::with_capacity(AHEAD);
+        let arrivals = Arrivals { schedule, upcoming, start: Stamp::ZERO, units: u64::MAX, end_ns: u64::MAX };
         Agenda { source: Source::Open(arrivals), stopped: false }
     }
 
@@ -92,20 +131,25 @@ impl Agenda {
     pub(crate) fn closed(of: &ClosedLoop) -> Agenda {
         let mut users = Users {
             ready: BinaryHeap::new(),
+            parked: Vec::new(),
             next_index: Vec::new(),
             total: u64::from(of.users),
             units: of.units,
             think: of.think,
+            pace: of
+                .pace
+                .map(|interval| Pace { interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }),
+            start: Stamp::ZERO,
             stop: later(Stamp::ZERO, of.duration),
+            given_up: 0,
         };
         let mut at = Stamp::ZERO;
-        for user in (of.shard..of.users).step_by(of.shards.max(1) as usize) {
-            if u64::from(user) < of.units && at < users.stop {
-                users.ready.push(Reverse((at, users.next_index.len() as u32)));
-                users.next_index.push(u64::from(user));
-            }
+        for user in arrival::users_of(of.shard, of.shards, of.users) {
+            users.next_index.push(u64::from(user));
+            users.set_free(users.next_index.len() as u32 - 1, at);
             at = at + of.spread;
         }
+        users.parked.reserve(users.next_index.len());
         Agenda { source: Source::Closed(users), stopped: false }
     }
 
@@ -118,7 +162,27 @@ impl Agenda {
                 let ready = std::mem::take(&mut users.ready);
                 users.ready =
                     ready.into_iter().map(|Reverse((at, user))| Reverse((at + shift, user))).collect();
+                users.parked.iter_mut().for_each(|(at, _)| *at = *at + shift);
+                users.start = start;
                 users.stop = users.stop + shift;
+            }
+        }
+    }
+
+    /// Moves the end: the requests below so many, planned before so long after the start, may become due. A user who
+    /// waited for that is ready from `now` on.
+    pub(crate) fn set_reach(&mut self, reach: Reach, now: Stamp) {
+        match &mut self.source {
+            Source::Open(arrivals) => {
+                arrivals.units = reach.units;
+                arrivals.end_ns = u64::try_from(reach.length.as_nanos()).unwrap_or(u64::MAX);
+            }
+            Source::Closed(users) => {
+                users.units = reach.units;
+                users.stop = later(users.start, reach.length);
+                for (free, user) in std::mem::take(&mut users.parked) {
+                    users.set_free(user, free.max(now));
+                }
             }
         }
     }
@@ -129,7 +193,11 @@ impl Agenda {
             return None;
         }
         match &mut self.source {
-            Source::Open(arrivals) => arrivals.peek(0).map(|(_, offset)| planned(arrivals.start, offset)),
+            Source::Open(arrivals) => {
+                let (index, offset) = arrivals.peek(0)?;
+                let within = index < arrivals.units && offset < arrivals.end_ns;
+                within.then(|| planned(arrivals.start, offset))
+            }
             Source::Closed(users) => users.ready.peek().map(|Reverse((at, _))| *at),
         }
     }
@@ -142,15 +210,24 @@ impl Agenda {
         match &mut self.source {
             Source::Open(arrivals) => {
                 let (index, offset) = arrivals.upcoming.pop_front()?;
-                Some(Due { index, plan: planned(arrivals.start, offset), user: None })
+                let plan = planned(arrivals.start, offset);
+                Some(Due { index, plan, ready: plan, user: None })
             }
             Source::Closed(users) => {
-                let Reverse((plan, user)) = users.ready.pop()?;
-                let next = &mut users.next_index[user as usize];
-                let index = *next;
-                *next += users.total;
-                Some(Due { index, plan, user: Some(user) })
+                let Reverse((ready, user)) = users.ready.pop()?;
+                let index = users.take_index(user);
+                let plan = users.planned(index).unwrap_or(ready);
+                Some(Due { index, plan, ready, user: Some(user) })
             }
+        }
+    }
+
+    /// The next request that was planned by `now` and can no longer be sent. Unlike those of [`Agenda::pop`] they need
+    /// not be ready: a paced user that still waits for an answer has not sent what it has planned since.
+    pub(crate) fn pop_unsent(&mut self, now: Stamp) -> Option<Due> {
+        match &mut self.source {
+            Source::Closed(users) if users.pace.is_some() && !self.stopped => users.pop_unsent(now),
+            _ => self.pop(now),
         }
     }
 
@@ -169,11 +246,7 @@ impl Agenda {
     /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
     pub(crate) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
-        let at = now + users.think.max(pause);
-        let left = users.next_index.get(user as usize).is_some_and(|next| *next < users.units);
-        if left && at < users.stop {
-            users.ready.push(Reverse((at, user)));
-        }
+        users.set_free(user, now + users.think.max(pause));
     }
 
     /// The index of a user's next request, where there is one to prepare for.
@@ -217,6 +290,49 @@ impl std::fmt::Debug for Agenda {
     }
 }
 
+impl Users {
+    /// The user has nothing in flight from `free` on: it is ready then, or when it has planned to be, or it waits until
+    /// the end is moved on.
+    fn set_free(&mut self, user: u32, free: Stamp) {
+        let Some(next) = self.next_index.get(user as usize).copied() else { return };
+        let plan = self.planned(next).unwrap_or(free);
+        if next < self.units && plan < self.stop {
+            self.ready.push(Reverse((plan.max(free), user)));
+        } else {
+            self.parked.push((free, user));
+        }
+    }
+
+    /// When request `index` is planned, if the users are paced.
+    fn planned(&self, index: u64) -> Option<Stamp> {
+        let Pace { interval_ns } = self.pace?;
+        // There are no more users than fit 32 bits.
+        Some(planned(self.start, arrival::paced_offset_ns(index, self.total as u32, interval_ns)))
+    }
+
+    /// The index of the user's next request, which it then has behind it.
+    fn take_index(&mut self, user: u32) -> u64 {
+        let next = &mut self.next_index[user as usize];
+        let index = *next;
+        *next += self.total;
+        index
+    }
+
+    /// User by user what was planned by `now`, in flight or not.
+    fn pop_unsent(&mut self, now: Stamp) -> Option<Due> {
+        self.ready.clear();
+        while let Some(next) = self.next_index.get(self.given_up).copied() {
+            let user = self.given_up as u32;
+            let plan = self.planned(next)?;
+            if next < self.units && plan < self.stop && plan <= now {
+                return Some(Due { index: self.take_index(user), plan, ready: plan, user: Some(user) });
+            }
+            self.given_up += 1;
+        }
+        None
+    }
+}
+
 impl Arrivals {
     /// Upcoming send number `place`, drawn from the schedule if need be and allowed.
     fn peek(&mut self, place: usize) -> Option<(u64, u64)> {
@@ -237,102 +353,4 @@ fn planned(start: Stamp, offset_ns: u64) -> Stamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const START: Stamp = Stamp::from_millis(1000);
-
-    fn of(users: u32, shards: u32, shard: u32, units: u64) -> ClosedLoop {
-        ClosedLoop {
-            users,
-            shards,
-            shard,
-            units,
-            think: Duration::ZERO,
-            spread: Duration::from_micros(50),
-            duration: Duration::MAX,
-        }
-    }
-
-    fn begun(mut agenda: Agenda) -> Agenda {
-        agenda.begin(START);
-        agenda
-    }
-
-    /// Serves every request at once and collects the indices.
-    fn drain(agenda: &mut Agenda) -> Vec<u64> {
-        let mut seen = Vec::new();
-        while let Some(at) = agenda.next() {
-            let due = agenda.pop(at).unwrap();
-            seen.push(due.index);
-            agenda.on_done(due.user, at + Duration::from_millis(1), Duration::ZERO);
-        }
-        seen
-    }
-
-    #[test]
-    fn users_of_all_shards_send_each_index_once() {
-        for shards in [1, 2, 5] {
-            let mut all: Vec<u64> = (0..shards)
-                .flat_map(|shard| drain(&mut begun(Agenda::closed(&of(5, shards, shard, 23)))))
-                .collect();
-            all.sort_unstable();
-            assert_eq!(all, (0..23).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn first_sends_are_spread_and_later_ones_follow_the_answer() {
-        let mut agenda = begun(Agenda::closed(&of(2, 1, 0, 100)));
-        assert_eq!(agenda.pop(START).unwrap().index, 0);
-        assert_eq!(agenda.pop(START), None);
-        let second = agenda.next().unwrap();
-        assert_eq!(second, START + Duration::from_micros(50));
-        assert_eq!(agenda.pop(second).unwrap(), Due { index: 1, plan: second, user: Some(1) });
-        let end = START + Duration::from_millis(7);
-        agenda.on_done(Some(0), end, Duration::ZERO);
-        assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, plan: end, user: Some(0) });
-    }
-
-    #[test]
-    fn nothing_is_planned_at_or_after_the_end() {
-        let limit = ClosedLoop { duration: Duration::from_millis(10), ..of(1, 1, 0, u64::MAX) };
-        let mut agenda = begun(Agenda::closed(&limit));
-        assert!(agenda.pop(START).is_some());
-        agenda.on_done(Some(0), START + Duration::from_millis(10), Duration::ZERO);
-        assert!(agenda.is_empty());
-    }
-
-    #[test]
-    fn an_open_loop_keeps_its_plan_when_it_is_late() {
-        let schedule: Schedule = Box::new([(3, 0), (7, 2_000_000)].into_iter());
-        let mut agenda = begun(Agenda::open(schedule));
-        let late = START + Duration::from_secs(1);
-        assert_eq!(agenda.pop(late), Some(Due { index: 3, plan: START, user: None }));
-        assert_eq!(agenda.pop(late).unwrap().plan, START + Duration::from_millis(2));
-        assert!(agenda.is_empty());
-    }
-
-    #[test]
-    fn the_schedule_is_walked_ahead_without_losing_its_place() {
-        let schedule: Schedule = Box::new((0..3000u64).map(|i| (2 * i, i * 1000)));
-        let mut agenda = Agenda::open(schedule);
-        let mut last = None;
-        let mut ahead = 0;
-        while let Some(index) = agenda.upcoming_after(last) {
-            assert_eq!(index, 2 * ahead);
-            last = Some(index);
-            ahead += 1;
-        }
-        assert_eq!(ahead, AHEAD as u64);
-        agenda.begin(START);
-        assert_eq!(drain(&mut agenda), (0..3000).map(|i| 2 * i).collect::<Vec<u64>>());
-    }
-
-    #[test]
-    fn a_stopped_agenda_gives_nothing() {
-        let mut agenda = begun(Agenda::closed(&of(1, 1, 0, 10)));
-        agenda.stop();
-        assert_eq!(agenda.pop(Stamp::MAX), None);
-    }
-}
+mod tests;

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use crate::load::leg::ShardReport;
+use crate::load::until::Reach;
 use crate::metrics::Tally;
 use crate::plan::{Arrivals, Level, Timestamps};
-use crate::run::{Example, HostCheck, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
+use crate::run::{
+    Example, HostCheck, Lengthened, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window,
+};
 use crate::time::Stamp;
 
 /// Levels planned at least this long have their ramp cut off and end with the planned length.
@@ -20,6 +23,8 @@ pub(crate) struct LegOutcome {
     /// The ramp that was cut off.
     pub(crate) cut: Duration,
     pub(crate) reports: Vec<ShardReport>,
+    /// How it was lengthened and how far it was to go then, if it was watched for a figure.
+    pub(crate) lengthened: Option<(Lengthened, Reach)>,
     /// Ended early by the user.
     pub(crate) interrupted: bool,
 }
@@ -76,6 +81,7 @@ pub(crate) fn level_result(
         host: beside.host,
         stamps,
         examples,
+        lengthened: outcome.lengthened.map(|(lengthened, _)| lengthened),
         interrupted: outcome.interrupted,
     }
 }
@@ -125,10 +131,10 @@ pub(crate) fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
 fn span(outcome: &LegOutcome, level: &Level) -> Span {
     let t0 = outcome.start;
     let last_plan = outcome.reports.iter().filter_map(|report| report.last_plan).max().unwrap_or(t0);
-    let t1 = match level.stop.duration_s {
-        Some(length) if level.stop.units.is_none() && !outcome.interrupted => t0 + seconds(length),
-        _ => last_plan,
-    };
+    let planned = Reach::of(level).length;
+    let length = outcome.lengthened.map_or(planned, |(_, reach)| reach.length);
+    let by_time = level.stop.units.is_none() && !outcome.interrupted;
+    let t1 = if by_time && length != Duration::MAX { t0 + length } else { last_plan };
     let last_end = outcome.reports.iter().filter_map(|report| report.last_end).max().unwrap_or(t1);
     Span { t0, t1, t2: last_end.max(t1) }
 }
@@ -161,6 +167,7 @@ mod tests {
             last_plan: Some(Stamp::from_millis(1500)),
             last_end: Some(Stamp::from_millis(2500)),
             e2e_ns: e2e_ms.iter().map(|ms| ms * 1_000_000).collect(),
+            observations: Vec::new(),
         }
     }
 
@@ -207,6 +214,7 @@ mod tests {
             start: Stamp::from_millis(1000),
             cut: Duration::ZERO,
             reports: vec![report(&[])],
+            lengthened: None,
             interrupted,
         };
         let ms = Stamp::from_millis;
@@ -214,5 +222,11 @@ mod tests {
         assert_eq!(span(&outcome(false), &by_time), Span { t0: ms(1000), t1: ms(2000), t2: ms(2500) });
         assert_eq!(span(&outcome(true), &by_time).t1, ms(1500));
         assert_eq!(span(&outcome(false), &level(None, Some(5))).t1, ms(1500));
+        let to = |length_s| {
+            let lengthened = Lengthened { times: 4, reached: true, value: None, low: None, high: None };
+            let reach = Reach { units: u64::MAX, length: Duration::from_secs(length_s) };
+            LegOutcome { lengthened: Some((lengthened, reach)), ..outcome(false) }
+        };
+        assert_eq!(span(&to(4), &by_time), Span { t0: ms(1000), t1: ms(5000), t2: ms(5000) });
     }
 }

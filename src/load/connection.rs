@@ -70,7 +70,7 @@ impl Connection {
             address: 0,
             tried: 0,
             exchange: Exchange::new(),
-            due: Due { index: 0, plan: Stamp::ZERO, user: None },
+            due: Due::default(),
             request: Vec::new(),
             written: 0,
             is_sent: false,

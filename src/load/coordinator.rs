@@ -14,9 +14,11 @@ use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
 use crate::load::leg::{Halt, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
+use crate::load::prefix_cache::Resets;
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
+use crate::load::until::Watch;
 use crate::metrics::Phase;
 use crate::pace::{self, Kernel, Mode, Pace};
 use crate::plan::{Driver, Level, Plan, Timestamps};
@@ -67,8 +69,16 @@ pub struct LoadEngine {
     records_lost: u64,
     kernel: Kernel,
     stamps: Stamps,
+    resets: Resets,
     /// Keeps the kernel's stamps on from before the first connection to the end.
     _stamping: Option<Stamping>,
+}
+
+/// What the shards are to send in a leg.
+struct Sends {
+    parts: Vec<Part>,
+    /// Decides whether the leg goes on, where its length depends on what comes.
+    watch: Option<Watch>,
 }
 
 /// A running shard.
@@ -108,6 +118,7 @@ impl LoadEngine {
             records_lost: 0,
             kernel,
             stamps,
+            resets: Resets::default(),
             _stamping: stamping,
         })
     }
@@ -122,6 +133,12 @@ impl LoadEngine {
     #[must_use]
     pub fn stamps(&self) -> &Stamps {
         &self.stamps
+    }
+
+    /// Whether every server emptied its prefix cache before every level so far; `None` if none was asked to.
+    #[must_use]
+    pub fn prefix_caches_emptied(&self) -> Option<bool> {
+        self.resets.all_taken()
     }
 
     /// Ends the shards and the spool.
@@ -152,39 +169,52 @@ impl LoadEngine {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
         let users = concurrency.min(level.warmups);
-        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
-        let parts = self.closed_parts(users, u64::from(level.warmups), Duration::ZERO, Duration::MAX);
-        self.run_leg(leg, parts, &mut |_| {})
+        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up(level.warmups);
+        let parts = self.closed_parts(&ClosedLoop::of(users, u64::from(level.warmups)));
+        self.run_leg(leg, Sends { parts, watch: None }, &mut |_| {})
     }
 
-    fn closed_parts(&self, users: u32, units: u64, think: Duration, duration: Duration) -> Vec<Part> {
-        let shards = (self.shards.len() as u32).min(users).max(1);
+    /// The users of `all` dealt out to the shards.
+    fn closed_parts(&self, all: &ClosedLoop) -> Vec<Part> {
+        let shards = (self.shards.len() as u32).min(all.users).max(1);
         let spread = seconds(self.setup.plan.client.start_spread_us / 1e6);
-        let part = |shard| Part::Closed(ClosedLoop { users, shards, shard, units, think, spread, duration });
+        let part = |shard| Part::Closed(ClosedLoop { shards, shard, spread, ..*all });
         (0..shards).map(part).collect()
     }
 
-    fn parts(&self, ordinal: usize, level: &Level) -> Vec<Part> {
+    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Sends {
+        let watch = self.setup.plan.until.zip(leg.observed);
+        let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
+        Sends { parts: self.parts(ordinal, level, watch.as_ref()), watch }
+    }
+
+    fn parts(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Vec<Part> {
         let units = level.stop.units.unwrap_or(u64::MAX);
         let duration = level.stop.duration_s.map_or(Duration::MAX, seconds);
         if let Some(users) = level.load.users {
-            return self.closed_parts(users, units, seconds(level.load.think_s), duration);
+            let think = seconds(level.load.think_s);
+            let pace = level.load.interval_s().map(seconds);
+            return self.closed_parts(&ClosedLoop { think, pace, duration, ..ClosedLoop::of(users, units) });
         }
         let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
         let seed = self.setup.plan.level_seed(ordinal);
+        // The schedule is laid out as far as the level may ever go; how far it goes for now the signal says.
+        let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
         let part = |shard| {
-            let schedule = arrival::Schedule::new(level.load.arrivals, seed, &level.stop);
+            let schedule = arrival::Schedule::new(level.load.arrivals, seed, &stop);
             let dealt = arrival::Dealt::new(schedule, shard, shards);
             Part::Open(Box::new(dealt.map(|due| (due.index, due.offset_ns))))
         };
         (0..shards).map(part).collect()
     }
 
-    fn run_leg(&mut self, leg: Leg, parts: Vec<Part>, events: Events<'_>) -> Result<LegOutcome, Error> {
+    fn run_leg(&mut self, leg: Leg, sends: Sends, events: Events<'_>) -> Result<LegOutcome, Error> {
+        let Sends { parts, mut watch } = sends;
         if self.setup.interrupts.count() > 0 {
             // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
             let start = self.setup.clock.now();
-            return Ok(LegOutcome { start, cut: leg.cut, reports: Vec::new(), interrupted: true });
+            let cut = leg.cut;
+            return Ok(LegOutcome { start, cut, reports: Vec::new(), lengthened: None, interrupted: true });
         }
         let leg = Arc::new(leg);
         let working = parts.len();
@@ -194,9 +224,14 @@ impl LoadEngine {
             let _ = shard.orders.send(Order { leg: Arc::clone(&leg), part });
             shard.waker.wake();
         }
-        let mut outcome =
-            LegOutcome { start: Stamp::ZERO, cut: leg.cut, reports: Vec::new(), interrupted: false };
-        let (mut prepared, mut next_tick) = (0, Stamp::ZERO);
+        let mut outcome = LegOutcome {
+            start: Stamp::ZERO,
+            cut: leg.cut,
+            reports: Vec::new(),
+            lengthened: None,
+            interrupted: false,
+        };
+        let (mut prepared, mut next_tick, mut samples_due) = (0, Stamp::ZERO, 0);
         while outcome.reports.len() < working {
             match self.replies.recv_timeout(LOOK) {
                 Ok(Reply::Prepared) => {
@@ -205,6 +240,15 @@ impl LoadEngine {
                         outcome.start = self.setup.clock.now() + START_LEAD;
                         leg.signal.set_start(outcome.start);
                         self.wake_all();
+                    }
+                }
+                Ok(Reply::Sample(sample)) => {
+                    samples_due -= 1;
+                    if let Some(watch) = &mut watch {
+                        watch.take(sample);
+                        if samples_due == 0 && !outcome.interrupted {
+                            self.decide(&leg, watch, before, events);
+                        }
                     }
                 }
                 Ok(Reply::Done(report)) => outcome.reports.push(*report),
@@ -216,12 +260,49 @@ impl LoadEngine {
             }
             self.pass_on_interrupts(&leg, &mut outcome);
             let now = self.setup.clock.now();
-            if prepared == working && now >= next_tick && now >= outcome.start {
+            if prepared < working || now < outcome.start {
+                continue;
+            }
+            if now >= next_tick {
                 next_tick = now + TICK;
                 events(Event::Tick(self.tick(before, (now - outcome.start).as_secs_f64())));
             }
+            if samples_due == 0
+                && !outcome.interrupted
+                && outcome.reports.is_empty()
+                && watch
+                    .as_ref()
+                    .is_some_and(|watch| watch.is_due(now - outcome.start, self.sent_since(before)))
+            {
+                samples_due = working;
+                leg.signal.ask();
+                self.wake_all();
+            }
         }
+        outcome.lengthened = watch.map(|mut watch| {
+            outcome
+                .reports
+                .iter_mut()
+                .for_each(|report| watch.take(std::mem::take(&mut report.observations)));
+            watch.end()
+        });
         Ok(outcome)
+    }
+
+    /// All shards have told what they have seen: goes on or not.
+    fn decide(&self, leg: &Leg, watch: &mut Watch, before: Reading, events: Events<'_>) {
+        let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
+        let decision = watch.decide(now.ok == before.ok && now.failed > before.failed);
+        leg.signal.set_reach(decision.reach, decision.open);
+        self.wake_all();
+        if let Some(note) = decision.note {
+            events(Event::Note(&note));
+        }
+    }
+
+    fn sent_since(&self, before: Reading) -> u64 {
+        let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
+        now.sent - before.sent
     }
 
     fn tick(&self, before: Reading, elapsed_s: f64) -> Tick {
@@ -282,13 +363,17 @@ type Events<'a> = &'a mut dyn FnMut(Event<'_>);
 impl Engine for LoadEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
+        if self.setup.plan.target.reset_prefix_cache && self.setup.interrupts.count() == 0 {
+            let (plan, routes) = (&self.setup.plan, &self.setup.target.routes);
+            self.resets.before_level(&plan.target.endpoints, routes, &mut |note| events(Event::Note(note)));
+        }
         let warm_up =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += records(&warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
-        let parts = self.parts(ordinal, level);
+        let sends = self.sends(ordinal, level, &leg);
         let before = Usage::read();
-        let outcome = self.run_leg(leg, parts, events)?;
+        let outcome = self.run_leg(leg, sends, events)?;
         let after = Usage::read();
         self.records += records(&outcome.reports);
         let lost_before = self.records_lost;

@@ -75,10 +75,21 @@ enum Line {
 /// # Errors
 /// [`FetchError`].
 pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
-    let head = route.get(path).map_err(FetchError::Request)?;
+    fetch(route, &route.get(path).map_err(FetchError::Request)?, limit)
+}
+
+/// The same with POST and an empty body, which asks a server to do something.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn post_nothing(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
+    fetch(route, &route.post_nothing(path).map_err(FetchError::Request)?, limit)
+}
+
+fn fetch(route: &Route, head: &[u8], limit: Duration) -> Result<Fetched, FetchError> {
     let mut line = open(route, limit)?;
     let clock = RunClock::start();
-    line.write_all(&head).map_err(FetchError::Broken)?;
+    line.write_all(head).map_err(FetchError::Broken)?;
     let mut response = Response::new(Limits::default());
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 << 10];

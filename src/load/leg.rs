@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::exchange::Ask;
@@ -9,9 +10,11 @@ use crate::load::agenda::{ClosedLoop, Schedule};
 use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
 use crate::load::target::Target;
+use crate::load::until::Reach;
 use crate::metrics::{Phase, Tally};
 use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
 use crate::run::{Example, ShardCheck};
+use crate::summary::precision::{Observation, Observed};
 use crate::time::Stamp;
 use crate::workload::Item;
 
@@ -42,9 +45,9 @@ pub(crate) struct Leg {
     pub cut: Duration,
     /// How long open requests are followed after the planned length, or after the user has stopped the run.
     pub grace: Duration,
-    /// Planned length; `Duration::MAX` if bounded by requests only.
-    pub duration: Duration,
-    /// Common start and stop, set by the coordinator.
+    /// What each request is observed for, where the leg goes on until a figure is known.
+    pub observed: Option<Observed>,
+    /// Common start, reach and stop, set by the coordinator.
     pub signal: Signal,
 }
 
@@ -82,6 +85,20 @@ fn span(seconds: f64) -> Duration {
 pub(crate) struct Signal {
     start: AtomicU64,
     halt: AtomicU8,
+    /// Rises when something else is told.
+    version: AtomicU64,
+    told: Mutex<Told>,
+}
+
+/// What is told while a leg runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// How far sends may go.
+    pub reach: Reach,
+    /// It may yet be moved on: whoever gets there waits.
+    pub open: bool,
+    /// How often observations were asked for.
+    pub asked: u64,
 }
 
 /// Whether to go on.
@@ -98,11 +115,49 @@ pub(crate) enum Halt {
 
 impl Default for Signal {
     fn default() -> Signal {
-        Signal { start: AtomicU64::new(u64::MAX), halt: AtomicU8::new(Halt::No as u8) }
+        Signal::new(Reach { units: u64::MAX, length: Duration::MAX }, false)
     }
 }
 
 impl Signal {
+    /// The signal of a leg that goes so far, or, if it is `open`, perhaps farther.
+    pub(crate) fn new(reach: Reach, open: bool) -> Signal {
+        Signal {
+            start: AtomicU64::new(u64::MAX),
+            halt: AtomicU8::new(Halt::No as u8),
+            version: AtomicU64::new(0),
+            told: Mutex::new(Told { reach, open, asked: 0 }),
+        }
+    }
+
+    /// Tells all shards how far they may go from now on, and whether that may change again.
+    pub(crate) fn set_reach(&self, reach: Reach, open: bool) {
+        self.tell(|told| (told.reach, told.open) = (reach, open));
+    }
+
+    /// Asks all shards for what they have observed since the last time.
+    pub(crate) fn ask(&self) {
+        self.tell(|told| told.asked += 1);
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Told)) {
+        change(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Rises whenever [`Signal::told`] may have changed: all that need be looked at in every turn.
+    #[inline]
+    #[must_use]
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// What is told now.
+    #[must_use]
+    pub(crate) fn told(&self) -> Told {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sets the common start.
     pub(crate) fn set_start(&self, at: Stamp) {
         self.start.store(at.as_nanos(), Ordering::Release);
@@ -154,16 +209,21 @@ impl Leg {
             burn: plan.client.burn,
             cut,
             grace: seconds(level.stop.grace_s),
-            duration: level.stop.duration_s.map_or(Duration::MAX, seconds),
-            signal: Signal::default(),
+            observed: plan.until.map(|until| Observed {
+                figure: until.figure,
+                slo: plan.slo,
+                from_plan: level.load.judged_from_plan(),
+            }),
+            signal: Signal::new(Reach::of(level), plan.until.is_some_and(|until| until.times_max > 1)),
         }
     }
 
-    /// The same leg as the level's warm-up: a closed loop to its end, without a cap.
-    pub(crate) fn for_warm_up(mut self) -> Leg {
+    /// The same leg as the level's warm-up: a closed loop of so many requests to its end, without a cap.
+    pub(crate) fn for_warm_up(mut self, units: u32) -> Leg {
         self.permits = None;
         self.from_plan = false;
-        self.duration = Duration::MAX;
+        self.observed = None;
+        self.signal = Signal::new(Reach { units: u64::from(units), length: Duration::MAX }, false);
         self
     }
 
@@ -211,6 +271,8 @@ pub(crate) struct Order {
 pub(crate) enum Reply {
     /// The first requests are written; waiting for the start.
     Prepared,
+    /// What was observed since the last time.
+    Sample(Vec<Observation>),
     /// The leg is over on this shard.
     Done(Box<ShardReport>),
 }
@@ -232,4 +294,6 @@ pub(crate) struct ShardReport {
     pub last_end: Option<Stamp>,
     /// E2E of the requests that ended well, ns, at most some thousands: for the cut of the level after a warm-up.
     pub e2e_ns: Vec<u64>,
+    /// What was observed and not yet handed over.
+    pub observations: Vec<Observation>,
 }

@@ -13,6 +13,7 @@ mod gauges;
 mod leg;
 mod limits;
 mod permits;
+mod prefix_cache;
 pub mod probe;
 mod requests;
 mod shard;
@@ -20,6 +21,7 @@ mod spool;
 mod target;
 pub mod tls;
 mod transport;
+mod until;
 mod wall;
 
 pub use coordinator::{LoadEngine, Setup};
@@ -28,12 +30,13 @@ pub use target::{Route, RouteError, RouteParts, Target, TlsRoute};
 
 /// The parts of a shard that know neither sockets nor clocks: the virtual engine is made of them as well.
 pub(crate) mod virtually {
-    pub(crate) use super::agenda::{Agenda, ClosedLoop, Due};
+    pub(crate) use super::agenda::{Agenda, ClosedLoop, Due, later};
     pub(crate) use super::assemble::LegOutcome;
     pub(crate) use super::deadlines::Deadlines;
-    pub(crate) use super::gauges::Gauges;
+    pub(crate) use super::gauges::{Gauges, Reading};
     pub(crate) use super::leg::{Halt, Leg, ShardReport};
     pub(crate) use super::limits::{Limit, next_limit};
     pub(crate) use super::requests::Requests;
     pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
+    pub(crate) use super::until::Watch;
 }

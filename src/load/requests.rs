@@ -146,7 +146,7 @@ pub(in crate::load) mod tests {
             keep_chunks: false,
             cut: Duration::ZERO,
             grace: Duration::ZERO,
-            duration: Duration::MAX,
+            observed: None,
             signal: Signal::default(),
         })
     }
@@ -212,6 +212,7 @@ pub(in crate::load) mod tests {
                     units: 40,
                     think: Duration::ZERO,
                     spread: Duration::ZERO,
+                    pace: None,
                     duration: Duration::MAX,
                 };
                 drain(Agenda::closed(&users), &leg, &mut all);

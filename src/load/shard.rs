@@ -159,7 +159,7 @@ impl Shard {
         // A stop that came before the start: nothing is sent.
         self.check_end(&mut work, self.pace.clock().now());
         let cpu = thread_cpu_ns();
-        self.work_off(&mut work).await?;
+        self.work_off(&mut work, replies).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
@@ -170,7 +170,7 @@ impl Shard {
         Ok(work.into_report())
     }
 
-    async fn work_off(&mut self, work: &mut Work) -> io::Result<()> {
+    async fn work_off(&mut self, work: &mut Work, replies: &Sender<Reply>) -> io::Result<()> {
         loop {
             self.burn(work);
             let turn = self.pace.clock().now();
@@ -192,6 +192,10 @@ impl Shard {
             self.tick(work, now);
             self.check_deadlines(work, now);
             self.check_end(work, now);
+            if let Some(sample) = work.answer() {
+                // A coordinator that has gone is noticed at the end of the leg.
+                let _ = replies.send(Reply::Sample(sample));
+            }
             if work.is_over() {
                 return Ok(());
             }

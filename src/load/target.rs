@@ -102,7 +102,7 @@ impl Route {
     /// # Errors
     /// A header or the path cannot be sent.
     pub fn nowhere(authority: &str, path: &str, headers: Vec<(String, String)>) -> Result<Route, RouteError> {
-        let mut head = encode("POST", path, authority, &headers)?;
+        let mut head = encode(("POST", path), authority, &headers, None)?;
         // The encoder's head ends with a blank line; the length of the body and that line come with each body.
         head.truncate(head.len() - 2);
         head.extend_from_slice(b"Content-Length: ");
@@ -128,7 +128,15 @@ impl Route {
     /// # Errors
     /// The path cannot be sent.
     pub fn get(&self, path: &str) -> Result<Vec<u8>, RouteError> {
-        encode("GET", path, &self.authority, &self.headers)
+        encode(("GET", path), &self.authority, &self.headers, None)
+    }
+
+    /// A whole POST request for `path` with an empty body.
+    ///
+    /// # Errors
+    /// The path cannot be sent.
+    pub fn post_nothing(&self, path: &str) -> Result<Vec<u8>, RouteError> {
+        encode(("POST", path), &self.authority, &self.headers, Some(0))
     }
 
     /// Writes a POST request with `body` into `out`.
@@ -163,11 +171,18 @@ impl fmt::Display for RouteError {
 
 impl std::error::Error for RouteError {}
 
-fn encode(method: &str, path: &str, host: &str, headers: &[(String, String)]) -> Result<Vec<u8>, RouteError> {
+/// The head of a request for (method, path).
+fn encode(
+    what: (&str, &str),
+    host: &str,
+    headers: &[(String, String)],
+    body_bytes: Option<usize>,
+) -> Result<Vec<u8>, RouteError> {
+    let (method, path) = what;
     let headers: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut head = Vec::new();
-    let request = RequestHead { method, path, host, headers: &headers, body_bytes: None };
+    let request = RequestHead { method, path, host, headers: &headers, body_bytes };
     request.encode(&mut head).map_err(RouteError::Head)?;
     Ok(head)
 }

@@ -122,6 +122,11 @@ impl Access {
         jobs
     }
 
+    /// Empties the prefix caches.
+    pub(super) fn forget_prefixes(&mut self, now: Stamp) {
+        self.backend.lock().forget_prefixes(now);
+    }
+
     /// Forgets jobs whose client has gone; those that have ended are passed over.
     pub(super) fn cancel(&mut self, now: Stamp, jobs: &[Key]) {
         let mut shared = self.backend.lock();

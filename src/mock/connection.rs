@@ -283,6 +283,10 @@ impl Connection {
                 let refusal = cold.map(|left| Reply::status(503, retry_after_s(left)));
                 self.reply(now, &refusal.unwrap_or(reply), manner);
             }
+            Answer::ResetPrefixCache => {
+                desk.model.forget_prefixes(now);
+                self.reply(now, &Reply::empty(), manner);
+            }
             Answer::Truth { restart, requests } => {
                 let truth = house.truth(restart);
                 let told =
@@ -324,7 +328,7 @@ impl Connection {
                 self.reply(now, &reply, manner);
             }
             // Their paths are not those of generation.
-            Answer::Metrics | Answer::Truth { .. } => {}
+            Answer::Metrics | Answer::ResetPrefixCache | Answer::Truth { .. } => {}
         }
     }
 

@@ -94,6 +94,10 @@ impl Paper {
                         self.generate(now, (client, manner), (ask, &blocks), &mut out);
                     }
                     Answer::Reply(reply) => reply.write(manner, &mut out),
+                    Answer::ResetPrefixCache => {
+                        self.server.forget_prefixes(now);
+                        Reply::empty().write(manner, &mut out);
+                    }
                     Answer::Metrics | Answer::Truth { .. } => Reply::no_route(None).write(manner, &mut out),
                 }
             }

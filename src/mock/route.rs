@@ -16,6 +16,8 @@ pub(super) enum Answer {
     Metrics,
     /// This.
     Reply(Reply),
+    /// Nothing, once the prefix cache is empty.
+    ResetPrefixCache,
     /// The truth so far.
     Truth {
         /// With when each request came and was answered, as far as that is kept.
@@ -50,6 +52,8 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
         {
             Reply::no_route(Some("GET"))
         }
+        "/reset_prefix_cache" if request.head.method == Method::Post => return Answer::ResetPrefixCache,
+        "/reset_prefix_cache" => Reply::no_route(Some("POST")),
         "/api/tags" => Reply::json(200, tags(terms, created)),
         "/health" => Reply::empty(),
         "/metrics" => return Answer::Metrics,
@@ -157,6 +161,8 @@ mod tests {
         assert_eq!(truth("/truth?reset"), told(true, false));
         assert_eq!(truth("/truth/requests?reset"), told(true, true));
         assert_eq!(truth("/metrics"), Answer::Metrics);
+        assert_eq!(ask_for(Method::Post, "/reset_prefix_cache"), Answer::ResetPrefixCache);
+        assert_eq!(reply(Method::Get, "/reset_prefix_cache").status, 405);
     }
 
     #[test]

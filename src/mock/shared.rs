@@ -108,6 +108,12 @@ impl Shared {
         }
     }
 
+    /// Empties the prefix caches. Nothing comes sooner for it, so that no timer is put forward.
+    pub(super) fn forget_prefixes(&mut self, now: Stamp) {
+        self.now = self.now.max(now);
+        self.server.forget_prefixes(self.now);
+    }
+
     /// Appends what a worker is due by `now`, in order, to `out`: what others have laid out for it, or else a batch of
     /// what the model has by then. Its timer says whether there is more.
     pub(super) fn look(&mut self, worker: usize, now: Stamp, out: &mut Vec<Emission>) {

@@ -89,6 +89,11 @@ impl Replicas {
         found
     }
 
+    /// Empties the prefix caches.
+    pub(super) fn forget_prefixes(&mut self) {
+        self.replicas.iter_mut().for_each(Replica::forget_prefixes);
+    }
+
     /// The replica that a job was given to.
     pub(super) fn replica(&self, key: Key) -> usize {
         (key.0 % self.replicas.len() as u64) as usize

@@ -72,6 +72,12 @@ impl Cache {
         }
     }
 
+    /// Forgets all blocks.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        self.blocks.clear();
+    }
+
     /// Number of blocks in it.
     pub(super) fn len(&self) -> usize {
         self.blocks.len()

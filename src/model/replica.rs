@@ -145,6 +145,11 @@ impl Replica {
         self.cache.as_ref().map_or(0, Cache::len)
     }
 
+    /// Empties the prefix cache.
+    pub(super) fn forget_prefixes(&mut self) {
+        self.cache.iter_mut().for_each(Cache::clear);
+    }
+
     pub(super) fn counters(&self) -> Counters {
         self.counters
     }

@@ -107,6 +107,15 @@ impl Server {
         }
     }
 
+    /// Empties the prefix caches at `now`. Prompts that are being computed enter them when they are done.
+    pub fn forget_prefixes(&mut self, now: Stamp) {
+        self.see(now);
+        self.catch_up();
+        if let Core::Batching(replicas) = &mut self.core {
+            replicas.forget_prefixes();
+        }
+    }
+
     /// When [`Server::advance`] has something to do next; `Stamp::MAX` if nothing is in flight. A submission or a
     /// cancellation may change it. It may be early: a step may end of which nothing comes out.
     #[inline]

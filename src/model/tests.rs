@@ -252,6 +252,16 @@ fn what_the_prefix_cache_saves_is_told_and_counted() {
     }
     let gauges = server.gauges();
     assert_eq!((gauges.prompt_tokens, gauges.cached_tokens, gauges.cache_blocks), (2000, 992, 62));
+    server.forget_prefixes(at(1500));
+    assert_eq!(server.gauges().cache_blocks, 0);
+    for (ms, saved) in [(2000, 0), (3000, 992)] {
+        server.submit(at(ms), prompt.clone()).unwrap();
+        assert_eq!(emissions(&mut server)[0].cached_tokens, saved);
+    }
+    // A prompt whose last token is due is in the cache by then, also if nobody has asked for the token yet.
+    server.submit(at(4000), prompt.clone()).unwrap();
+    server.forget_prefixes(at(5000));
+    assert_eq!(server.gauges().cache_blocks, 0);
 }
 
 /// TTFT = 80 ms times the requests in flight, in a closed loop of so many.

@@ -4,9 +4,10 @@
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Secrets, Stop, Target,
-    Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Plan, Secrets, Stop,
+    Target, Until, Workload,
 };
+use crate::metrics::metric::Metric;
 
 impl Plan {
     /// Checks a [complete](Plan::complete) plan. Models may still be missing: the server knows them.
@@ -21,7 +22,12 @@ impl Plan {
                 "take a smaller seed",
             ));
         }
+        if !(1..=RUNS_MAX).contains(&self.runs) {
+            let wrong = format!("{} is out of range", self.runs);
+            return Err(Error::new("--num-runs", wrong, format!("give a number from 1 to {RUNS_MAX}")));
+        }
         check_target(&self.target)?;
+        self.check_until()?;
         if self.levels.is_empty() {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }
@@ -29,6 +35,32 @@ impl Plan {
         check_workload(&self.workload)?;
         self.check_numbers()?;
         self.check_client()
+    }
+
+    fn check_until(&self) -> Result<(), Error> {
+        let Some(Until { figure, half_width, times_max }) = self.until else { return Ok(()) };
+        let wrong = |wrong: String, remedy: &str| Err(Error::new("--until-ci", wrong, remedy));
+        if !(half_width > 0.0 && half_width < 1.0) {
+            return wrong(format!("{half_width} is no share of the value"), "give one as in 5% or 0.05");
+        }
+        if !(1..=TIMES_MAX).contains(&times_max) {
+            let remedy = format!("give a number of planned lengths from 1 to {TIMES_MAX}");
+            return Err(Error::new("--until-ci-max", format!("{times_max} is out of range"), remedy));
+        }
+        if figure == Figure::Attainment && self.slo.is_empty() {
+            return wrong("nothing can be attained without a limit".to_owned(), "give limits by --goodput");
+        }
+        let whole = [Metric::E2e, Metric::E2ePlan, Metric::Stream, Metric::StreamPlan, Metric::Ttfb];
+        if let Figure::Quantile(metric, _) = figure
+            && !self.target.stream
+            && !whole.contains(&metric)
+        {
+            return wrong(format!("whole answers have no {metric}", metric = metric.name()), "give e2e_p50");
+        }
+        if self.levels.iter().any(|level| level.load.arrivals == Arrivals::Burst) {
+            return wrong("a burst has no length".to_owned(), "give a rate or a number of users");
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -171,12 +203,12 @@ fn check_load(load: &Load) -> Result<(), Error> {
         return Err(Error::new("--max-concurrency", "0 lets nothing through", "give at least 1"));
     }
     match (load.arrivals, load.users, load.cap) {
-        (Arrivals::Closed, None, _) => {
+        (Arrivals::Closed | Arrivals::Paced { .. }, None, _) => {
             let remedy = "give the number of users by --max-concurrency";
             return Err(Error::new("--max-concurrency", "a closed loop has no users", remedy));
         }
-        (Arrivals::Closed, Some(_), None) => {}
-        (Arrivals::Closed, Some(_), Some(_)) => {
+        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), None) => {}
+        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), Some(_)) => {
             let remedy = "leave the cap out: N users never have more than N requests in flight";
             return Err(Error::new("--max-concurrency", "a closed loop has a cap besides its users", remedy));
         }
@@ -190,6 +222,7 @@ fn check_load(load: &Load) -> Result<(), Error> {
         }
         (_, None, _) => {}
     }
+    check_pace(load)?;
     if let Some(rate) = load.rate()
         && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
     {
@@ -210,6 +243,23 @@ fn check_load(load: &Load) -> Result<(), Error> {
     if load.think_s > LEVEL_S_MAX {
         let wrong = format!("{:?} s are more than a year", load.think_s);
         return Err(Error::new("--think-time", wrong, "give seconds, at most a year of them"));
+    }
+    Ok(())
+}
+
+fn check_pace(load: &Load) -> Result<(), Error> {
+    let Some(interval_s) = load.interval_s() else { return Ok(()) };
+    let wrong = |wrong: String, remedy: &str| Err(Error::new("--pace", wrong, remedy));
+    if !(interval_s.is_finite() && interval_s > 0.0 && interval_s <= INTERVAL_MAX_S) {
+        let remedy = format!("give a rate above 0, and at least one request per user in {INTERVAL_MAX_S} s");
+        return wrong(format!("{interval_s} s is no gap between the sends of a user"), &remedy);
+    }
+    if load.think_s > 0.0 {
+        let remedy = "leave out one of the two";
+        return wrong("users with a schedule have no --think-time".to_owned(), remedy);
+    }
+    if load.rate().is_some_and(|rate| rate > RATE_MAX) {
+        return wrong("is out of range".to_owned(), &format!("give at most {RATE_MAX} requests per second"));
     }
     Ok(())
 }
@@ -348,6 +398,10 @@ fn not_negative(option: &str, value: f64, remedy: &str) -> Result<(), Error> {
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "transfer-encoding"];
 /// Body fields that the reading of the answer depends on, and what sets them.
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];
+/// Most runs of each level: the interval of that many is a thirtieth of the spread between them.
+const RUNS_MAX: u32 = 1000;
+/// Longest level, in planned lengths.
+const TIMES_MAX: u32 = 1 << 20;
 /// Most shards: more than the cores of any machine.
 const WORKERS_MAX: u32 = 4096;
 /// Widest lognormal lengths: one in a thousand is then 2e-7 or 5e6 times the median.
@@ -358,175 +412,10 @@ const CHOICES_MAX: u32 = 16_384;
 const START_SPREAD_MAX_US: f64 = 60e6;
 /// Longest level and longest pause, s: a year. Stamps end after 584 of them.
 const LEVEL_S_MAX: f64 = 365.0 * 86_400.0;
+/// Longest gap between the planned sends of a user, s: a day.
+const INTERVAL_MAX_S: f64 = 86_400.0;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.
 const RATE_MAX: f64 = 1e6;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Prefix;
-
-    fn plan() -> Plan {
-        let mut plan = Plan::new(1);
-        plan.target.endpoints.push(Endpoint { url: "http://h:8000".into() });
-        plan.complete();
-        plan
-    }
-
-    /// The option named by the refusal of the plan that `change` makes of a good one.
-    fn refused(change: impl FnOnce(&mut Plan)) -> String {
-        let mut plan = plan();
-        change(&mut plan);
-        let error = plan.validate().expect_err("a bad plan");
-        assert!(!error.wrong.is_empty() && !error.remedy.is_empty());
-        error.subject
-    }
-
-    #[test]
-    fn a_completed_default_plan_with_an_endpoint_is_valid() {
-        assert_eq!(plan().validate(), Ok(()));
-    }
-
-    #[test]
-    fn targets() {
-        let endpoint = |url: &str| vec![Endpoint { url: url.into() }];
-        let header = |name: &str, value: &str| vec![Header { name: name.into(), value: value.into() }];
-        assert_eq!(refused(|p| p.target.endpoints.clear()), "--base-url");
-        assert_eq!(refused(|p| p.target.endpoints = endpoint("http://u:p@h:80")), "--base-url");
-        assert_eq!(refused(|p| p.target.endpoints = endpoint("http://h:80/v1")), "--base-url");
-        assert_eq!(refused(|p| p.target.endpoints = endpoint("ftp://h")), "--base-url");
-        assert_eq!(refused(|p| p.target.models = vec![String::new()]), "--model");
-        assert_eq!(refused(|p| p.target.path = Some("v1".into())), "--endpoint");
-        assert_eq!(refused(|p| p.target.path = Some("/v1 x".into())), "--endpoint");
-        assert_eq!(refused(|p| p.target.headers = header("X Y", "z")), "--header");
-        assert_eq!(refused(|p| p.target.headers = header("X", "a\r\nY: b")), "--header");
-        assert_eq!(refused(|p| p.target.headers = header("Authorization", "Bearer x")), "--header");
-        assert_eq!(refused(|p| p.target.headers = header("content-Length", "1")), "--header");
-    }
-
-    #[test]
-    fn loads() {
-        let set = |load: Load| refused(move |p| p.levels[0].load = load);
-        let open = |arrivals| Load { arrivals, cap: None, users: None, think_s: 0.0 };
-        assert_eq!(set(Load::closed(0)), "--max-concurrency");
-        assert_eq!(set(open(Arrivals::Closed)), "--max-concurrency");
-        assert_eq!(set(Load { cap: Some(3), ..Load::closed(2) }), "--max-concurrency");
-        assert_eq!(set(Load { arrivals: Arrivals::Burst, ..Load::closed(2) }), "--arrival-pattern");
-        assert_eq!(set(Load { cap: Some(3), ..open(Arrivals::Burst) }), "--max-concurrency");
-        assert_eq!(set(Load { think_s: 1.0, ..open(Arrivals::Burst) }), "--think-time");
-        assert_eq!(set(Load { think_s: f64::NAN, ..Load::closed(2) }), "--think-time");
-        assert_eq!(set(Load { think_s: 31_536_001.0, ..Load::closed(2) }), "--think-time");
-        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e6] {
-            assert_eq!(set(open(Arrivals::Poisson { rate })), "--request-rate");
-        }
-        assert_eq!(set(open(Arrivals::Gamma { rate: 1.0, burstiness: 0.0 })), "--burstiness");
-    }
-
-    #[test]
-    fn a_rate_must_send_a_request_within_the_level_and_its_requests_within_a_year() {
-        let of = |rate, duration_s, units| {
-            let mut plan = plan();
-            let load = Load { arrivals: Arrivals::Poisson { rate }, cap: None, users: None, think_s: 0.0 };
-            plan.levels =
-                vec![Level { load, stop: Stop { duration_s, units, ..Stop::default() }, warmups: 0 }];
-            plan.validate().map_err(|error| error.to_string())
-        };
-        assert_eq!(of(0.5, Some(2.0), None), Ok(()));
-        assert_eq!(of(1.0, None, Some(31_536_000)), Ok(()));
-        assert_eq!(
-            of(0.4, Some(2.0), Some(64)).unwrap_err(),
-            "--request-rate: 0.4 a second is less than one request in 2 s; give a larger one, or a longer level"
-        );
-        assert_eq!(
-            of(1e-300, None, Some(64)).unwrap_err(),
-            "--request-rate: at 1e-300 a second 64 requests take more than a year; give a larger one, or fewer requests"
-        );
-        assert!(of(1.0, None, Some(31_536_001)).is_err());
-        assert_eq!(
-            of(1e300, None, Some(64)).unwrap_err(),
-            "--request-rate: 1e300 is not a rate; give requests per second above 0, at most 1000000, or inf"
-        );
-    }
-
-    #[test]
-    fn stops() {
-        assert_eq!(refused(|p| p.levels.clear()), "--request-rate");
-        assert_eq!(refused(|p| p.levels[0].stop.units = Some(0)), "--num-prompts");
-        assert_eq!(refused(|p| p.levels[0].stop.units = None), "--num-prompts");
-        assert_eq!(refused(|p| p.levels[0].stop.duration_s = Some(0.0)), "--duration");
-        assert_eq!(refused(|p| p.levels[0].stop.duration_s = Some(31_536_001.0)), "--duration");
-        assert_eq!(refused(|p| p.levels[0].stop.grace_s = f64::INFINITY), "--benchmark-grace-period");
-        // A duration does not end a burst.
-        assert_eq!(
-            refused(|p| p.levels[0].stop = Stop { duration_s: Some(1.0), ..Stop::default() }),
-            "--num-prompts"
-        );
-    }
-
-    #[test]
-    fn lengths_and_what_prompts_share() {
-        let input = |d: Distribution| refused(move |p| p.workload.input_words = Lengths::Drawn(d));
-        let output = |d: Distribution| refused(move |p| p.workload.output_tokens = Lengths::Drawn(d));
-        let lognormal = |median, sigma| Distribution::Lognormal { median, sigma, min: None, max: None };
-        let normal = |mean, stddev| Distribution::Normal { mean, stddev, min: None, max: None };
-        for bad in [
-            lognormal(0.0, 1.0),
-            lognormal(f64::NAN, 1.0),
-            lognormal(9.0, -1.0),
-            lognormal(9.0, 5.5),
-            normal(0.0, 1.0),
-            normal(f64::INFINITY, 1.0),
-            normal(9.0, -1.0),
-            normal(9.0, f64::NAN),
-            Distribution::Normal { mean: 9.0, stddev: 1.0, min: Some(5), max: Some(4) },
-            Distribution::Uniform { min: 0, max: 4 },
-            Distribution::Uniform { min: 5, max: 4 },
-        ] {
-            assert_eq!(input(bad), "--random-input-len", "{bad:?}");
-            assert_eq!(output(bad), "--random-output-len", "{bad:?}");
-        }
-        assert_eq!(input(Distribution::Uniform { min: 1, max: u32::MAX }), "--random-input-len");
-        let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix { words, pool }));
-        assert_eq!(prefix(0, 1), "--random-prefix-len");
-        assert_eq!(prefix(0, 2), "--prefix-prompt-length");
-        assert_eq!(prefix(u32::MAX, 1), "--random-prefix-len");
-        assert_eq!(prefix(9, 0), "--num-prefix-prompts");
-        assert_eq!(refused(|p| p.workload.distinct = Some(0)), "--num-dataset-entries");
-
-        let mut plan = plan();
-        plan.workload.prefix = Some(Prefix { words: 9, pool: 1 });
-        plan.workload.input_words = 0.into();
-        assert_eq!(plan.validate(), Ok(()), "a prefix may be all there is");
-        plan.workload.input_words = Lengths::Drawn(lognormal(600.0, 1.0));
-        plan.workload.output_tokens = Lengths::Drawn(normal(200.0, 0.0));
-        assert_eq!(plan.validate(), Ok(()));
-    }
-
-    #[test]
-    fn workload_limits_and_client() {
-        assert_eq!(refused(|p| p.seed = u64::MAX), "--seed");
-        assert_eq!(refused(|p| p.workload.input_words = 0.into()), "--random-input-len");
-        assert_eq!(refused(|p| p.workload.output_tokens = 0.into()), "--random-output-len");
-        assert_eq!(refused(|p| p.workload.choices = 0), "--n");
-        assert_eq!(refused(|p| p.workload.input_words = u32::MAX.into()), "--random-input-len");
-        assert_eq!(refused(|p| p.workload.choices = u32::MAX), "--n");
-        assert_eq!(refused(|p| p.workload.sampling.top_p = Some(f64::NAN)), "--top-p");
-        assert_eq!(
-            refused(|p| drop(p.workload.extra_body.insert("stream".into(), false.into()))),
-            "--extra-body"
-        );
-        assert_eq!(refused(|p| p.slo.tpot_ms = Some(0.0)), "--goodput");
-        assert_eq!(refused(|p| p.limits.gap_s = -1.0), "--no-progress-timeout");
-        assert_eq!(refused(|p| p.client.start_spread_us = -1.0), "--start-spread");
-        assert_eq!(refused(|p| p.client.start_spread_us = 1e300), "--start-spread");
-        assert_eq!(refused(|p| p.client.workers = Some(0)), "--workers");
-        assert_eq!(refused(|p| p.client.affinity = Some(vec![1, 2, 1])), "--cpu-affinity");
-        assert_eq!(
-            refused(|p| {
-                p.client.affinity = Some(vec![1]);
-                p.client.workers = Some(2);
-            }),
-            "--cpu-affinity"
-        );
-    }
-}
+mod tests;

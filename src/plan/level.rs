@@ -28,6 +28,16 @@ impl From<LoadText> for Load {
     }
 }
 
+/// Every level once.
+pub(super) const fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) const fn is_once(runs: &u32) -> bool {
+    *runs == 1
+}
+
 /// File descriptors that a plan needs for its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
@@ -52,8 +62,21 @@ impl Plan {
         }
     }
 
-    /// The seed of level `ordinal` (from 0): levels have different prompts and schedules, so that no level finds the
-    /// previous one's prompts in the server's cache.
+    /// The levels in the order in which they are run: round after round, as many as [`Plan::runs`]. So a server that
+    /// drifts does so for all of them, where a level run several times in a row would seem to differ from the others.
+    #[must_use]
+    pub fn in_rounds(&self) -> Vec<Level> {
+        std::iter::repeat_n(&self.levels, self.runs as usize).flatten().cloned().collect()
+    }
+
+    /// In which round, from 0, the level at place `ordinal` of [`Plan::in_rounds`] is run.
+    #[must_use]
+    pub fn round(&self, ordinal: usize) -> usize {
+        ordinal / self.levels.len().max(1)
+    }
+
+    /// The seed of the level at place `ordinal` of [`Plan::in_rounds`]: levels have different prompts and schedules, in
+    /// each round again, so that none finds the prompts of an earlier one in the server's cache.
     #[must_use]
     pub fn level_seed(&self, ordinal: usize) -> u64 {
         // Level 0 keeps the seed, so that a run of one level is what its seed says. The multiplier is odd, so that
@@ -72,7 +95,8 @@ impl Plan {
     }
 
     fn level_descriptors(&self, level: &Level) -> Descriptors {
-        let units = level.stop.units.unwrap_or(u64::MAX);
+        let times = self.until.map_or(1, |until| until.times_max);
+        let units = level.stop.units.map_or(u64::MAX, |units| units.saturating_mul(u64::from(times)));
         let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
         match (level.load.users.or(level.load.cap), level.load.rate()) {
             (Some(most), _) => sure(u64::from(most)),
@@ -98,12 +122,13 @@ impl Level {
         }
     }
 
-    /// A few words for tables: `4 users`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
+    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
     #[must_use]
     pub fn label(&self) -> String {
         let load = &self.load;
         if let Some(users) = load.users {
-            return format!("{users} user{}", if users == 1 { "" } else { "s" });
+            let paced = load.rate().map_or_else(String::new, |rate| format!(", paced {rate} req/s"));
+            return format!("{users} user{}{paced}", if users == 1 { "" } else { "s" });
         }
         let mut label = match (load.rate(), self.stop.units) {
             (Some(rate), _) => format!("{rate} req/s"),
@@ -136,6 +161,8 @@ mod tests {
         let burst = Level { stop: Stop { units: Some(64), ..Stop::default() }, ..Level::default() };
         assert_eq!(closed(1).label(), "1 user");
         assert_eq!(closed(4).label(), "4 users");
+        let paced = Level { load: Load::paced(4, 2.0), ..Level::default() };
+        assert_eq!(paced.label(), "4 users, paced 2 req/s");
         assert_eq!(open(poisson, None).label(), "5 req/s");
         assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
         assert_eq!(burst.label(), "burst of 64");
@@ -170,6 +197,15 @@ mod tests {
         plan.complete();
         assert_eq!(plan.descriptors_needed(), Descriptors { connections: 64, estimated: true });
 
+        // Ten times 64 requests may come: the guess is no longer bounded by their number.
+        plan.until = Some(crate::plan::Until {
+            figure: crate::plan::Figure::Attainment,
+            half_width: 0.05,
+            times_max: 10,
+        });
+        assert_eq!(plan.descriptors_needed(), Descriptors { connections: 74, estimated: true });
+        plan.until = None;
+
         plan.levels = vec![Level { stop: Stop { units: Some(9000), ..Stop::default() }, ..Level::default() }];
         assert_eq!(plan.descriptors_needed(), Descriptors { connections: 9000, estimated: false });
     }
@@ -179,5 +215,22 @@ mod tests {
         let plan = Plan::new(42);
         assert_eq!(plan.level_seed(0), 42);
         assert_ne!(plan.level_seed(1), plan.level_seed(2));
+    }
+
+    #[test]
+    fn rounds_take_the_levels_in_turn_and_no_two_share_a_seed() {
+        let mut plan = Plan::new(42);
+        plan.levels = vec![closed(1), closed(2), closed(4)];
+        assert_eq!(plan.in_rounds(), plan.levels, "one round is the plan");
+        plan.runs = 3;
+        let run = plan.in_rounds();
+        let users: Vec<_> = run.iter().map(|level| level.load.users.unwrap()).collect();
+        assert_eq!(users, [1, 2, 4, 1, 2, 4, 1, 2, 4]);
+        let rounds: Vec<_> = (0..run.len()).map(|ordinal| plan.round(ordinal)).collect();
+        assert_eq!(rounds, [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        let mut seeds: Vec<_> = (0..run.len()).map(|ordinal| plan.level_seed(ordinal)).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), run.len());
     }
 }

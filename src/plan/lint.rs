@@ -25,6 +25,8 @@ pub struct Surroundings {
     pub proxies: Vec<String>,
     /// The `Via` field of an answer: who passed it on.
     pub via: Option<String>,
+    /// The same prompts were sent to the server before, and it may remember them: when that was last, in words.
+    pub same_prompts_at: Option<String>,
 }
 
 /// The findings over `plan`, in the order of the rules.

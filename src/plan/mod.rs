@@ -18,6 +18,7 @@ mod level;
 pub mod lint;
 mod secrets;
 mod text;
+mod until;
 
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
@@ -26,6 +27,7 @@ pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
+pub use until::{Figure, Until};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,13 @@ pub struct Plan {
     /// Seed of every random draw, at most [`Plan::SEED_MAX`].
     #[serde(default)]
     pub seed: u64,
+    /// How often every level is run, at least 1: all levels in turn, then all again, each time with requests of their
+    /// own ([`Plan::level_seed`]).
+    #[serde(default = "level::once", skip_serializing_if = "level::is_once")]
+    pub runs: u32,
+    /// How well a figure is to be known before a level ends; absent: levels have their planned length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -85,6 +94,9 @@ pub struct Target {
     pub headers: Vec<Header>,
     /// TLS settings, used by `https` endpoints.
     pub tls: Tls,
+    /// Ask the servers to empty their prefix caches before each level.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reset_prefix_cache: bool,
 }
 
 /// One base URL without `/v1` and without userinfo: `http://host:port[/prefix]`.
@@ -131,7 +143,8 @@ pub struct Level {
 
 /// How requests arrive.
 ///
-/// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`]). Otherwise an open loop,
+/// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`], or [`Arrivals::Paced`] where
+/// each of them has a schedule). Otherwise an open loop,
 /// with `cap` as the largest number in flight if given. Where a file names no arrivals, `users` makes them
 /// [`Arrivals::Closed`]; without `users` they are a burst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,6 +169,13 @@ pub struct Load {
 pub enum Arrivals {
     /// No schedule: each user sends when it is ready.
     Closed,
+    /// A schedule for each user: its requests are planned this far apart, and sent when planned or, where the answer
+    /// before comes later than that, as soon as it is there. The users' schedules are shifted evenly, so that all
+    /// together plan equal gaps.
+    Paced {
+        /// Gap between the planned sends of a user, s.
+        interval_s: f64,
+    },
     /// All at once.
     Burst,
     /// Equal gaps.
@@ -362,6 +382,8 @@ impl Plan {
     pub fn new(seed: u64) -> Plan {
         Plan {
             seed,
+            runs: 1,
+            until: None,
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),
@@ -395,18 +417,37 @@ impl Load {
         Load { arrivals: Arrivals::Closed, cap: None, users: Some(users), think_s: 0.0 }
     }
 
-    /// Whether latencies of this load are judged from the planned send: open loops are, closed loops and bursts
-    /// capped as closed loops are not.
+    /// A closed loop of `users` who each send every `interval_s` seconds, if their answers are there by then.
     #[must_use]
-    pub fn judged_from_plan(&self) -> bool {
-        self.users.is_none()
+    pub fn paced(users: u32, interval_s: f64) -> Load {
+        Load { arrivals: Arrivals::Paced { interval_s }, ..Load::closed(users) }
     }
 
-    /// The asked rate, requests per second; `None` where there is none.
+    /// Whether latencies of this load are judged from the planned send: open loops and paced users are, closed loops
+    /// and bursts capped as closed loops are not.
+    #[must_use]
+    pub fn judged_from_plan(&self) -> bool {
+        self.users.is_none() || self.interval_s().is_some()
+    }
+
+    /// The gap between the planned sends of a paced user, s; `None` where users are not paced.
+    #[must_use]
+    pub fn interval_s(&self) -> Option<f64> {
+        match self.arrivals {
+            Arrivals::Paced { interval_s } => Some(interval_s),
+            _ => None,
+        }
+    }
+
+    /// The asked rate, requests per second over all users; `None` where there is none.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         match self.arrivals {
             Arrivals::Closed | Arrivals::Burst => None,
+            // Whoever gave a rate gets it back without the rounding of two divisions.
+            Arrivals::Paced { interval_s } => {
+                self.users.map(|users| (f64::from(users) / interval_s * 1e9).round() / 1e9)
+            }
             Arrivals::Constant { rate } | Arrivals::Poisson { rate } | Arrivals::Gamma { rate, .. } => {
                 Some(rate)
             }
@@ -424,6 +465,7 @@ impl Default for Target {
             stream: true,
             headers: Vec::new(),
             tls: Tls::default(),
+            reset_prefix_cache: false,
         }
     }
 }

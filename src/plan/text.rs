@@ -10,9 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level,
-    Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Workload,
-    nearest,
+    Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep, Lengths,
+    Level, Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Until,
+    Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -186,8 +186,11 @@ fn find(name: &str, schema: &toml::Table, path: &str) -> Option<String> {
 /// field does not compile before it stands here.
 fn schema() -> toml::Table {
     let mut table = toml::Table::try_from(full_plan()).expect("a plan is a table");
-    // An enum's keys depend on its variant; the full plan holds the one with most.
-    debug_assert!(table.contains_key("levels"));
+    // An enum's keys depend on its variant; the full plan holds one of them.
+    let arrivals = table
+        .get_mut("levels")
+        .and_then(|levels| levels.get_mut(0)?.get_mut("load")?.get_mut("arrivals")?.as_table_mut());
+    arrivals.expect("it is a table").insert("interval_s".to_owned(), toml::Value::Float(1.0));
     if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
         workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
         for lengths in ["input_words", "output_tokens"] {
@@ -211,6 +214,7 @@ fn full_plan() -> Plan {
         stream: true,
         headers: vec![header],
         tls: Tls { insecure: false, cacert: Some(String::new()) },
+        reset_prefix_cache: true,
     };
     let arrivals = Arrivals::Gamma { rate: 1.0, burstiness: 1.0 };
     let level = Level {
@@ -239,6 +243,8 @@ fn full_plan() -> Plan {
         Lengths::Drawn(Distribution::Lognormal { median: 1.0, sigma: 1.0, min: Some(1), max: Some(1) });
     Plan {
         seed: 0,
+        runs: 2,
+        until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
         target,
         levels: vec![level],
         workload: Workload {

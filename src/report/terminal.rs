@@ -48,9 +48,9 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     } else {
         table(&view.table, style, out)?;
     }
-    if !view.budget.rows.is_empty() {
+    for further in [&view.repeats, &view.budget].into_iter().filter(|further| !further.rows.is_empty()) {
         writeln!(out)?;
-        table(&view.budget, style, out)?;
+        table(further, style, out)?;
     }
     failures(view, style, out)?;
     if let Some(verdict) = &view.verdict {

@@ -142,6 +142,7 @@ impl Loaded {
         for level in &mut run.levels {
             self.judge(level, &records, slo)?;
         }
+        run.compare_repeats();
         Ok(run)
     }
 

@@ -15,6 +15,12 @@ impl WallTime {
         WallTime(ns)
     }
 
+    /// Nanoseconds since 1970-01-01T00:00:00 UTC.
+    #[must_use]
+    pub const fn unix_nanos(self) -> u64 {
+        self.0
+    }
+
     /// The time to the second without separators, for file names: `20261130T204453Z`.
     #[must_use]
     pub fn compact(self) -> String {

@@ -7,8 +7,8 @@ use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
-    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Requests,
-    ShardReport, Work, next_limit,
+    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Reading,
+    Requests, ShardReport, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target};
 use crate::metrics::{Class, Flags, Phase, Record};
@@ -51,6 +51,14 @@ pub struct SimEngine {
     clients_max: usize,
     gauges: Gauges,
     deadlines: Deadlines,
+}
+
+/// What is sent in a leg.
+struct Sends {
+    agenda: Agenda,
+    cap: Option<u32>,
+    /// Decides whether the leg goes on, where its length depends on what comes.
+    watch: Option<Watch>,
 }
 
 /// One connection of the simulation: it always stands, and it takes no time.
@@ -113,7 +121,7 @@ impl SimEngine {
 
     fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LegOutcome, Error> {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
-        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
+        let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up(level.warmups);
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
         let of = ClosedLoop {
             users: concurrency.min(level.warmups),
@@ -122,12 +130,19 @@ impl SimEngine {
             units: u64::from(level.warmups),
             think: Duration::ZERO,
             spread: Duration::ZERO,
+            pace: None,
             duration: Duration::MAX,
         };
-        self.run_leg(leg, self.closed(&of)?, None, &mut |_| {})
+        self.run_leg(leg, Sends { agenda: self.closed(&of)?, cap: None, watch: None }, &mut |_| {})
     }
 
-    fn agenda(&self, ordinal: usize, level: &Level) -> Result<Agenda, Error> {
+    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Result<Sends, Error> {
+        let watch = self.setup.plan.until.zip(leg.observed);
+        let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
+        Ok(Sends { agenda: self.agenda(ordinal, level, watch.as_ref())?, cap: level.load.cap, watch })
+    }
+
+    fn agenda(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Result<Agenda, Error> {
         let duration = level.stop.duration_s.map_or(Duration::MAX, assemble::seconds);
         if let Some(users) = level.load.users {
             let of = ClosedLoop {
@@ -137,6 +152,7 @@ impl SimEngine {
                 units: level.stop.units.unwrap_or(u64::MAX),
                 think: assemble::seconds(level.load.think_s),
                 spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
+                pace: level.load.interval_s().map(assemble::seconds),
                 duration,
             };
             return self.closed(&of);
@@ -146,7 +162,8 @@ impl SimEngine {
             return Err(self.crowded());
         }
         let seed = self.setup.plan.level_seed(ordinal);
-        let schedule = arrival::Schedule::new(level.load.arrivals, seed, &level.stop);
+        let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
+        let schedule = arrival::Schedule::new(level.load.arrivals, seed, &stop);
         Ok(Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns)))))
     }
 
@@ -166,13 +183,8 @@ impl SimEngine {
         ))
     }
 
-    fn run_leg(
-        &mut self,
-        leg: Leg,
-        agenda: Agenda,
-        cap: Option<u32>,
-        events: Events<'_>,
-    ) -> Result<LegOutcome, Error> {
+    fn run_leg(&mut self, leg: Leg, sends: Sends, events: Events<'_>) -> Result<LegOutcome, Error> {
+        let Sends { agenda, cap, mut watch } = sends;
         let leg = Arc::new(leg);
         self.now = self.now + BETWEEN_LEGS;
         let start = self.now;
@@ -185,7 +197,8 @@ impl SimEngine {
         let mut looks = 0;
         while !work.is_over() {
             let next = work.next_send().min(self.setup.server.next_wakeup());
-            let next = next.min(work.next_end()).min(self.deadlines.next());
+            let due_at = watch.as_ref().map_or(Duration::MAX, Watch::due_at);
+            let next = next.min(work.next_end()).min(self.deadlines.next()).min(later(start, due_at));
             self.now = self.now.max(next);
             self.deliver(&mut work, &mut permits);
             self.send_due(&mut work, &mut permits);
@@ -193,6 +206,11 @@ impl SimEngine {
                 return Err(self.crowded());
             }
             self.check_deadlines(&mut work, &mut permits);
+            if let Some(watch) = &mut watch
+                && watch.is_due(self.now - start, work.check.sent)
+            {
+                self.decide(&mut work, watch, before, events);
+            }
             self.check_end(&mut work, &mut permits);
             looks += 1;
             if looks % LOOK_EVERY == 0 {
@@ -212,7 +230,23 @@ impl SimEngine {
             flush(&sender, &mut work);
         }
         let cut = leg.cut;
-        Ok(LegOutcome { start, cut, reports: vec![work.into_report()], interrupted })
+        let mut report = work.into_report();
+        let lengthened = watch.map(|mut watch| {
+            watch.take(std::mem::take(&mut report.observations));
+            watch.end()
+        });
+        Ok(LegOutcome { start, cut, reports: vec![report], lengthened, interrupted })
+    }
+
+    /// Goes on or not, by what was observed so far.
+    fn decide(&self, work: &mut Work, watch: &mut Watch, before: Reading, events: Events<'_>) {
+        watch.take(work.take_observations());
+        let now = self.gauges.read();
+        let decision = watch.decide(now.ok == before.ok && now.failed > before.failed);
+        work.leg.signal.set_reach(decision.reach, decision.open);
+        if let Some(note) = decision.note {
+            events(Event::Note(&note));
+        }
     }
 
     /// Everything that the server has to say by now.
@@ -246,7 +280,7 @@ impl SimEngine {
         {
             work.last_plan = work.last_plan.max(Some(due.plan));
             if *permits > 0 {
-                self.start(work, due, due.plan, permits);
+                self.start(work, due, due.ready, permits);
             } else {
                 work.waiting.push_back(due);
             }
@@ -350,7 +384,8 @@ impl Engine for SimEngine {
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += assemble::records(&warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
-        let outcome = self.run_leg(leg, self.agenda(ordinal, level)?, level.load.cap, events)?;
+        let sends = self.sends(ordinal, level, &leg)?;
+        let outcome = self.run_leg(leg, sends, events)?;
         self.records += assemble::records(&outcome.reports);
         if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {
             events(Event::Note(&format!("records could not be written ({error})")));
@@ -367,7 +402,7 @@ impl Client {
     fn new() -> Client {
         Client {
             exchange: Exchange::new(),
-            due: crate::load::virtually::Due { index: 0, plan: Stamp::ZERO, user: None },
+            due: crate::load::virtually::Due::default(),
             busy: false,
             uses: 0,
             read_no: 0,

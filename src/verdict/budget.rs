@@ -179,6 +179,7 @@ mod tests {
             host: None,
             stamps: Stamps { in_use, why_not: None },
             examples: Vec::new(),
+            lengthened: None,
             interrupted: false,
         };
         let summary = summary::level(&Input::new(&result, Some(&records), Slo::default()));

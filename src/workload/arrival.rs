@@ -3,7 +3,7 @@
 //! The schedule is a lazy generator of constant size, fixed by the seed. It is dealt by index: shard `k` of `n` walks
 //! the whole of it and keeps the arrivals whose index is `k` modulo `n`. Nothing else keeps every process intact:
 //! dealing gaps instead would turn eight shards of constant arrivals into something close to Poisson. Closed loops
-//! have no schedule, only the rule which user sends which index. Waiting until a time is not done here.
+//! have no schedule, only the rules which user sends which index, and when, if it is paced. Waiting until a time is not done here.
 
 use rand_distr::{Distribution as _, Gamma};
 
@@ -27,7 +27,7 @@ pub struct Due {
 /// - gamma: gaps of shape `k = burstiness` and scale `1 / (rate k)`, so that their coefficient of variation is
 ///   `1 / sqrt(k)`.
 /// - burst: all at offset 0. Without a number of units it is empty, since it would never end.
-/// - closed: empty, since a closed loop has no schedule.
+/// - closed and paced: empty, since users send them; what paced ones plan is [`paced_offset_ns`]'s.
 ///
 /// It ends after `stop.units` arrivals or before the first offset that is not below `stop.duration_s`, whichever
 /// comes first; without either it ends where an offset no longer fits 64 bits. Offsets are summed as whole
@@ -47,11 +47,11 @@ impl Schedule {
     #[must_use]
     pub fn new(arrivals: Arrivals, seed: u64, stop: &Stop) -> Schedule {
         let unbounded = match arrivals {
-            Arrivals::Closed | Arrivals::Burst => 0,
+            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Burst => 0,
             Arrivals::Constant { .. } | Arrivals::Gamma { .. } | Arrivals::Poisson { .. } => u64::MAX,
         };
         let units = match arrivals {
-            Arrivals::Closed => 0,
+            Arrivals::Closed | Arrivals::Paced { .. } => 0,
             _ => stop.units.unwrap_or(unbounded),
         };
         let process = Process::new(arrivals, rng::stream(seed, Purpose::Arrivals, 0));
@@ -132,6 +132,16 @@ pub fn closed_index(user: u32, k: u64, users: u32) -> u64 {
     u64::from(user).saturating_add(k.saturating_mul(u64::from(users)))
 }
 
+/// When request `index` of a paced closed loop is planned, ns after the start: user `u` of `users` plans its `k`-th
+/// request for `(k + u / users) * interval`, so that all of them together plan one every `interval / users`.
+///
+/// Exact in whole nanoseconds, rounded down; it saturates.
+#[must_use]
+pub fn paced_offset_ns(index: u64, users: u32, interval_ns: u64) -> u64 {
+    let whole = u128::from(index) * u128::from(interval_ns) / u128::from(users.max(1));
+    u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
 /// The users of a closed loop whose home is shard `shard` of `shards`: those that are `shard` modulo `shards`, so
 /// that shares differ by one at most and at most `min(shards, users)` shards get any.
 pub fn users_of(shard: u32, shards: u32, users: u32) -> impl Iterator<Item = u32> {
@@ -173,7 +183,7 @@ impl Process {
         let positive = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
         let sum = Sum::default();
         Some(match arrivals {
-            Arrivals::Burst | Arrivals::Closed => Process::Burst,
+            Arrivals::Burst | Arrivals::Closed | Arrivals::Paced { .. } => Process::Burst,
             Arrivals::Constant { rate } => Process::Constant { rate: positive(rate)? },
             Arrivals::Poisson { rate } => Process::Poisson { rate: positive(rate)?, stream, sum },
             Arrivals::Gamma { rate, burstiness } => {

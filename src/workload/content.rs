@@ -206,6 +206,28 @@ mod tests {
         assert_eq!(different.len(), 3);
     }
 
+    /// A prefix cache holds blocks of 16 tokens or single ones (a radix tree); either way another seed finds nothing worth
+    /// the name, whatever prompts share among themselves.
+    #[test]
+    fn prompts_of_two_seeds_share_no_beginning() {
+        let content = content(|workload| workload.prefix = Some(Prefix { words: 40, pool: 20 }));
+        let mut all: Vec<(Vec<String>, u64)> = Vec::new();
+        for seed in [0, 1, 7, 8, u64::MAX / 3] {
+            for phase in [Phase::Measured, Phase::Warmup] {
+                all.extend((0..300).map(|index| {
+                    let prompt = prompt(&content, Item { seed, phase, index });
+                    (prompt.split(' ').map(str::to_owned).collect(), seed)
+                }));
+            }
+        }
+        // Of sorted prompts the neighbours share most.
+        all.sort_unstable();
+        for pair in all.windows(2).filter(|pair| pair[0].1 != pair[1].1) {
+            let shared = pair[0].0.iter().zip(&pair[1].0).take_while(|(a, b)| a == b).count();
+            assert!(shared < 4, "seeds {} and {} share {shared} words", pair[0].1, pair[1].1);
+        }
+    }
+
     #[test]
     fn a_prompt_may_be_its_prefix_alone() {
         let content = content(|workload| {

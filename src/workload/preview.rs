@@ -2,7 +2,7 @@
 //!
 //! Values only; printing them is the command line's business.
 
-use super::arrival::{Schedule, closed_index};
+use super::arrival::{Schedule, closed_index, paced_offset_ns};
 use super::content::{Content, Item};
 use crate::metrics::Phase;
 use crate::plan::Plan;
@@ -14,8 +14,8 @@ pub struct Preview {
     pub ordinal: usize,
     /// Its index within the level.
     pub index: u64,
-    /// Planned send after the start of the level, ns; `None` in a closed loop after a user's first request, whose
-    /// time depends on the answer before.
+    /// Planned send after the start of the level, ns; `None` in a closed loop without pace after a user's first
+    /// request, whose time depends on the answer before.
     pub offset_ns: Option<u64>,
     /// Words of its prompt.
     pub words: u32,
@@ -50,6 +50,13 @@ impl Preview {
             return schedule.take(count).map(|due| preview(due.index, Some(due.offset_ns))).collect();
         };
         let units = level.stop.units.unwrap_or(u64::MAX);
+        if let Some(interval_s) = level.load.interval_s() {
+            let interval_ns = (interval_s * 1e9).round() as u64;
+            let end_ns = level.stop.duration_s.map_or(u64::MAX, |s| (s * 1e9).round() as u64);
+            let planned = (0..units).map(|index| (index, paced_offset_ns(index, users, interval_ns)));
+            let in_time = planned.take_while(|(_, offset_ns)| *offset_ns < end_ns).take(count);
+            return in_time.map(|(index, offset_ns)| preview(index, Some(offset_ns))).collect();
+        }
         let last_first = closed_index(0, 1, users);
         // Users start within microseconds of each other, which is no part of the plan's arrivals.
         (0..units).take(count).map(|index| preview(index, (index < last_first).then_some(0))).collect()
@@ -106,6 +113,16 @@ mod tests {
             assert_eq!(preview.prompt.matches(" ...").count(), 2);
         }
         assert!(shown.iter().any(|preview| preview.words != shown[0].words));
+    }
+
+    #[test]
+    fn paced_users_show_their_schedules() {
+        let shown = Preview::of_level(&plan(Load::paced(4, 2.0)), 0, 6);
+        let offsets_ms: Vec<_> = shown.iter().map(|p| p.offset_ns.unwrap() / 1_000_000).collect();
+        assert_eq!(offsets_ms, [0, 500, 1000, 1500, 2000, 2500]);
+        let mut short = plan(Load::paced(4, 2.0));
+        short.levels[0].stop.duration_s = Some(1.0);
+        assert_eq!(Preview::of_level(&short, 0, 6).len(), 2);
     }
 
     #[test]

@@ -224,9 +224,12 @@ const UNITS: &[(&str, &str)] = &[
     ("--num-dataset-entries", "prompts"),
     ("--num-prefix-prompts", "number"),
     ("--num-prompts", "requests"),
+    ("--num-runs", "runs"),
     ("--num-warmups", "requests"),
     ("--osl-stddev", "tokens"),
     ("--output-file", ""),
+    ("--pace", "requests per second"),
+    ("--pace-interval", "seconds"),
     ("--per-prefill-token-ms", "milliseconds"),
     ("--per-sequence-ms", "milliseconds"),
     ("--port", ""),
@@ -246,6 +249,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--reasoning-field", ""),
     ("--repetition-penalty", "without unit"),
     ("--replicas", "servers"),
+    ("--reset-prefix-cache", ""),
     ("--request-rate", "requests per second"),
     ("--request-timeout-seconds", "seconds"),
     ("--role", ""),
@@ -274,6 +278,8 @@ const UNITS: &[(&str, &str)] = &[
     ("--ttft", "milliseconds"),
     ("--ttft-jitter", "milliseconds"),
     ("--ttft-per-in-flight", "milliseconds"),
+    ("--until-ci", "share"),
+    ("--until-ci-max", "planned lengths"),
     ("--usage", ""),
     ("--workers", "threads"),
 ];
@@ -418,6 +424,8 @@ fn no_name_of_another_tool_gets_a_new_meaning() {
         ("--vllm-burstiness", "--burstiness"),
         ("--warmup-requests", "--num-warmups"),
         ("--random-seed", "--seed"),
+        ("--num-profile-runs", "--num-runs"),
+        ("--repeat", "--num-runs"),
         ("--tag", "--label"),
         ("--out", "--output-file"),
         ("--disable-stream", "--no-streaming"),
@@ -437,6 +445,7 @@ fn values_that_differ_are_converted_or_refused() {
     assert_eq!(run(&["--rate-type", "constant", "--rate", "5"]).arrival_pattern.as_deref(), Some("constant"));
     assert!(run(&["--ui", "none"]).no_progress && !run(&["--ui=simple"]).no_progress);
     assert!(run(&["--export-level", "records"]).save_detailed);
+    assert_eq!(run(&["--confidence-level", "0.95"]), run(&[]));
     let guidellm = run(&["--data", "prompt_tokens=512,prompt_tokens_stdev=64,output_tokens=9"]);
     assert_eq!(guidellm.random_input_len.as_deref(), Some("normal:mean=511.5,stddev=64,min=192,max=832"));
     assert_eq!(guidellm.random_output_len.as_deref(), Some("9"));
@@ -448,6 +457,7 @@ fn values_that_differ_are_converted_or_refused() {
         (&["run", "--save-result"], "saved"),
         (&["run", "--trace", "x.jsonl"], "--request-rate"),
         (&["run", "--metric-percentiles", "99"], "p99"),
+        (&["run", "--confidence-level", "0.9"], "95 %"),
     ] {
         let error = refused(words);
         assert!(error.remedy.contains(word), "{error}");

@@ -3,8 +3,10 @@
 //! Servers are the mock, in this process, or a canned one where the mock is too well-behaved.
 
 mod bad_input;
+mod cache;
 mod canned;
 mod interrupt;
+mod repeats;
 mod secrets;
 mod selftest;
 mod stored;

@@ -83,6 +83,7 @@ fn drive(settings: &Settings, ordinal: usize, level: &Level, driving: Driving) -
         host: None,
         stamps: Stamps::default(),
         examples: Vec::new(),
+        lengthened: None,
         interrupted: false,
     };
     (result, records)

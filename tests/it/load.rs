@@ -8,7 +8,7 @@ use tokload::load::tls;
 use tokload::metrics::{Class, Flags, Kind, Metric};
 use tokload::mock::{Break, Cut, Farewell, Fault, Faults, Identity, Mock, Settings};
 use tokload::model;
-use tokload::plan::{Arrivals, Burn, Driver, Level, Load, Stop, Timestamps};
+use tokload::plan::{Arrivals, Burn, Driver, Level, Load, Stop, Timestamps, Until};
 use tokload::run::{ShardCheck, Stamps};
 use tokload::sys::signals::Interrupts;
 
@@ -126,6 +126,85 @@ fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
     assert!(run.measured().iter().all(|record| record.plan < end));
     assert_eq!(run.count(Class::Ok), run.measured().len());
     assert_eq!(run.result.span.t1, end);
+}
+
+#[test]
+fn paced_users_keep_their_schedule_on_any_number_of_shards() {
+    let mock = mock(Faults::default());
+    let mut level = level(Load::paced(3, 0.06), 18);
+    level.warmups = 0;
+    for shards in [1, 2] {
+        let run = run(&plan_for(mock.address().port()), shards, &level);
+        assert_eq!(run.count(Class::Ok), 18);
+        for record in run.measured() {
+            let plan = run.result.span.t0 + Duration::from_millis(20) * record.index as u32;
+            assert_eq!(record.plan, plan, "request {} of {shards} shards", record.index);
+            assert!(record.start >= plan && record.flags.contains(Flags::FROM_PLAN));
+        }
+    }
+}
+
+/// A quick mock's TTFT is far from known to a millionth: the level is doubled to its longest, on every shard.
+#[test]
+fn a_level_that_is_lengthened_goes_on_on_all_shards() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.until = Some(Until { figure: "e2e_p99".parse().unwrap(), half_width: 1e-6, times_max: 4 });
+    let by = |units, duration_s| Stop { units, duration_s, grace_s: 5.0 };
+    for (load, stop) in [
+        (Load::closed(3), by(Some(30), None)),
+        (Load::closed(3), by(None, Some(0.4))),
+        (open(200.0, None), by(Some(60), None)),
+        (open(200.0, Some(2)), by(None, Some(0.4))),
+        (Load::paced(3, 0.02), by(None, Some(0.4))),
+        // Fewer requests than users, at first.
+        (Load::closed(6), by(Some(4), None)),
+    ] {
+        let level = Level { load, stop, warmups: 2 };
+        let run = run(&plan, 2, &level);
+        let lengthened = run.result.lengthened.unwrap();
+        assert_eq!((lengthened.times, lengthened.reached), (4, false), "{level:?}");
+        let mut indices: Vec<u64> = run.measured().iter().map(|record| record.index).collect();
+        indices.sort_unstable();
+        match level.stop.units {
+            Some(units) => assert_eq!(indices, (0..4 * units).collect::<Vec<_>>(), "{level:?}"),
+            None => {
+                assert_eq!(run.result.span.t1, run.result.span.t0 + Duration::from_millis(1600), "{level:?}");
+                let last = run.measured().iter().map(|record| record.plan).max().unwrap();
+                assert!(last > run.result.span.t0 + Duration::from_millis(1500), "{level:?}");
+            }
+        }
+        assert_eq!(run.count(Class::Ok), run.measured().len(), "{level:?}");
+    }
+}
+
+#[test]
+fn a_level_that_knows_its_figure_is_not_lengthened() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.until = Some(Until { figure: "e2e_p50".parse().unwrap(), half_width: 0.9, times_max: 16 });
+    let run = run(&plan, 2, &level(Load::closed(2), 200));
+    assert_eq!((run.measured().len(), run.result.lengthened.unwrap().times), (200, 1));
+    assert!(run.result.lengthened.unwrap().reached);
+}
+
+#[test]
+fn a_level_that_goes_on_is_stopped_by_its_user() {
+    let stall = Cut { after_events: 1, how: Break::Stall };
+    let mock = mock(Faults::always(Fault::Cut(stall)));
+    let mut plan = plan_for(mock.address().port());
+    plan.until = Some(Until { figure: "ttft_p50".parse().unwrap(), half_width: 0.01, times_max: 1000 });
+    let interrupts = Interrupts::default();
+    let user = interrupts.clone();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        user.raise();
+        user.raise();
+    });
+    let run = run_with(&plan, 2, &Level { warmups: 0, ..level(Load::closed(3), 3) }, interrupts);
+    stopper.join().unwrap();
+    assert!(run.result.interrupted);
+    assert_eq!(run.measured().len(), 3, "users whose answers stand still send nothing more");
 }
 
 #[test]

@@ -94,6 +94,64 @@ fn a_finite_rate_is_an_open_loop_with_the_cap_if_there_is_one() {
 }
 
 #[test]
+fn a_pace_is_a_schedule_for_each_user() {
+    assert_eq!(loads("-c 1,4 --pace 2"), [Load::paced(1, 0.5), Load::paced(4, 2.0)]);
+    assert_eq!(loads("-c 1,4 --pace-interval 500ms"), [Load::paced(1, 0.5), Load::paced(4, 0.5)]);
+    assert_eq!(loads("-c 3 --pace 7")[0].rate(), Some(7.0));
+    assert!(loads("-c 3 --pace 7")[0].judged_from_plan());
+    for (options, subject) in [
+        ("--pace 2", "--pace"),
+        ("--request-rate 5 -c 4 --pace 2", "--pace"),
+        ("-c 4 --pace 2 --pace-interval 2", "--pace"),
+        ("-c 4 --pace 0", "--pace"),
+        ("-c 4 --pace -1", "--pace"),
+        ("-c 4 --pace-interval 0", "--pace"),
+        ("-c 4 --pace 2 --think-time 1", "--pace"),
+        ("--request-rate 5 --pace-interval 2", "--pace-interval"),
+    ] {
+        assert_eq!(refused(options).subject, subject, "{options}");
+    }
+    let file = "[[levels]]\nload = { users = 4, arrivals = { process = \"paced\", interval_s = 2 } }\n";
+    let with = |line: &str| ordered_with(line, Some(file), &|_| None).unwrap().plan.levels[0].load.clone();
+    assert_eq!(with("run --base-url h:1"), Load::paced(4, 2.0));
+    assert_eq!(with("run --base-url h:1 --pace 8"), Load::paced(4, 0.5));
+}
+
+#[test]
+fn a_figure_is_to_be_known_to_a_share_of_its_value() {
+    let until = |options: &str| {
+        let until = plan(&format!("-c 4 {options}")).until.unwrap();
+        (until.figure.to_string(), until.half_width, until.times_max)
+    };
+    assert_eq!(until("--until-ci 5%"), ("attainment".to_owned(), 0.05, 16));
+    assert_eq!(until("--until-ci 5% --goodput none"), ("ttft_p50".to_owned(), 0.05, 16));
+    assert_eq!(until("--until-ci ttft_p99:0.1 --until-ci-max 4"), ("ttft_p99".to_owned(), 0.1, 4));
+    assert_eq!(until("--until-ci e2e_plan_p99.9=20%").0, "e2e_plan_p99.9");
+    assert_eq!(plan("-c 4").until, None);
+    for (options, subject) in [
+        ("-c 4 --until-ci 0%", "--until-ci"),
+        ("-c 4 --until-ci 100%", "--until-ci"),
+        ("-c 4 --until-ci wide", "--until-ci"),
+        ("-c 4 --until-ci itl_p99:5%", "--until-ci"),
+        ("-c 4 --until-ci attainment:5% --goodput none", "--until-ci"),
+        ("-c 4 --until-ci 5% --no-streaming --goodput none", "--until-ci"),
+        ("--until-ci 5%", "--until-ci"),
+        ("-c 4 --until-ci-max 3", "--until-ci-max"),
+        ("-c 4 --until-ci 5% --until-ci-max 0", "--until-ci-max"),
+    ] {
+        assert_eq!(refused(options).subject, subject, "{options}");
+    }
+    let file = "[until]\nfigure = \"tpot_p50\"\nhalf_width = 0.02\n[[levels]]\nload = { users = 4 }\n";
+    let with = |line: &str| ordered_with(line, Some(file), &|_| None).unwrap().plan.until.unwrap();
+    assert_eq!(with("run --base-url h:1").times_max, 16);
+    let longer = with("run --base-url h:1 --until-ci-max 20");
+    assert_eq!(
+        (longer.figure.to_string().as_str(), longer.half_width, longer.times_max),
+        ("tpot_p50", 0.02, 20)
+    );
+}
+
+#[test]
 fn patterns_shape_the_gaps() {
     let one = |options: &str| loads(&format!("--request-rate 5 {options}"))[0].arrivals;
     assert_eq!(one("--arrival-pattern constant"), Arrivals::Constant { rate: 5.0 });

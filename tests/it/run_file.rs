@@ -9,11 +9,13 @@ use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
     Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
-    Slo, Stop, Target, Tls, Workload,
+    Slo, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
-use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SelftestBlock, SideFile, TargetBlock};
+use tokload::run_file::schema::{
+    EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile, TargetBlock,
+};
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary;
@@ -35,9 +37,12 @@ pub(crate) fn plan() -> Plan {
     let open = Load { arrivals: Arrivals::Poisson { rate: 12.5 }, cap: Some(4), users: None, think_s: 0.0 };
     Plan {
         seed: 42,
+        runs: 1,
+        until: None,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
+            reset_prefix_cache: false,
             dialect: tokload::api::Dialect::OpenaiChat,
             path: None,
             stream: true,
@@ -68,7 +73,11 @@ pub(crate) fn plan() -> Plan {
 }
 
 pub(crate) fn sample() -> Sample {
-    let plan = plan();
+    sample_of(&plan())
+}
+
+/// A run of `plan`.
+pub(crate) fn sample_of(plan: &Plan) -> Sample {
     let environment = EnvironmentBlock {
         command_line: vec!["tokload".to_owned(), "run".to_owned()],
         cores_used: vec![1],
@@ -88,12 +97,13 @@ pub(crate) fn sample() -> Sample {
     };
     let target = TargetBlock { kind: Some("vllm".to_owned()), ..TargetBlock::default() };
     let created = WallTime::from_unix_nanos(1_796_071_493_000_000_042);
-    let mut sample = Sample { run: RunFile::new(created, &plan, environment, target), records: Vec::new() };
+    let mut sample = Sample { run: RunFile::new(created, plan, environment, target), records: Vec::new() };
     sample.run.label = Some("nightly".to_owned());
     sample.run.metadata.insert("gpu".to_owned(), "H200".to_owned());
-    for (ordinal, level) in plan.levels.iter().enumerate() {
+    for (ordinal, level) in plan.in_rounds().iter().enumerate() {
         sample.add(ordinal, level, &plan.slo);
     }
+    sample.run.compare_repeats();
     sample.run.judge();
     sample
 }
@@ -132,6 +142,7 @@ impl Sample {
             host: None,
             stamps: Stamps::default(),
             examples: examples(&records),
+            lengthened: None,
             interrupted: false,
         };
         let summary = summary::level(&summary::Input {
@@ -251,6 +262,41 @@ fn another_slo_changes_the_goodput_alone() {
             judged.goodput = stored.goodput;
         }
         assert_eq!(anew, sample.run);
+    });
+}
+
+#[test]
+fn repeats_are_compared_load_by_load_and_judged_anew_with_them() {
+    in_directory(|dir| {
+        let mut sample = sample_of(&Plan { runs: 3, ..plan() });
+        let destination = sample.write(dir.join("run.json"));
+        let loaded = Loaded::open(destination.path()).unwrap();
+        assert_eq!(loaded.judged_by(&plan().slo).unwrap(), sample.run);
+        let labels: Vec<_> = sample.run.levels.iter().map(|level| level.label.as_str()).collect();
+        let loads = ["4 users", "poisson 12.5/s cap 4"];
+        let expected: Vec<_> = (1..=3).flat_map(|n| loads.map(|load| format!("{load} #{n}"))).collect();
+        assert_eq!(labels, expected);
+        let of = |run: &RunFile, load: usize, name: &str| {
+            let repeats = &run.repeats.as_ref().unwrap()[load];
+            assert_eq!((repeats.level, repeats.label.as_str(), repeats.n), (load, loads[load], 3));
+            assert!(!repeats.enough);
+            repeats.figures[name].clone()
+        };
+        // All rounds of the sample are alike, so the mean is the level's and nothing varies.
+        let attainment = of(&sample.run, 0, "attainment");
+        assert_eq!((attainment.mean, attainment.reach), (Some(0.9), Some(0.0)));
+        // One in ten fails: the rank of p99 is one of them, and infinity has no mean.
+        let failed = of(&sample.run, 0, "ttft_p99");
+        assert_eq!((failed.values, failed.mean), (vec![None; 3], None));
+        assert!(of(&sample.run, 1, "ttft_p99").mean.is_some());
+        let anew = loaded.judged_by(&Slo { ttft_ms: Some(425.0), ..Slo::default() }).unwrap();
+        assert_eq!(of(&anew, 0, "attainment").values, vec![Some(0.25); 3]);
+        // What was cut short is no repeat.
+        let mut cut = sample.run.clone();
+        cut.levels.last_mut().unwrap().interrupted = true;
+        cut.compare_repeats();
+        let n: Vec<_> = cut.repeats.iter().flatten().map(|repeats| repeats.n).collect();
+        assert_eq!(n, [3, 2]);
     });
 }
 
@@ -572,6 +618,15 @@ fn a_written_file_conforms_to_the_published_schema() {
     let schema: Value = serde_json::from_str(published).unwrap();
     let valid: Value = serde_json::from_str(&to_json(&sample().run)).unwrap();
     assert_eq!(conforms(&schema, &schema, &valid, "run"), Ok(()));
+    let until = Until { figure: "ttft_p99".parse().unwrap(), half_width: 0.05, times_max: 4 };
+    let mut repeated = sample_of(&Plan { runs: 3, until: Some(until), ..plan() }).run;
+    repeated.levels[0].lengthened =
+        Some(LengthenedBlock { times: 4, reached: false, value: Some(5e6), low: Some(4e6), high: None });
+    repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
+    repeated.target.prefix_cache_reset = Some(false);
+    let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
+    assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
+    assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());
     let broken = |pointer: &str, value: Value| {
         let mut file = valid.clone();
         *file.pointer_mut(pointer).unwrap() = value;

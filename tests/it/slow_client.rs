@@ -123,6 +123,7 @@ fn measure(itl: Duration, burn: Duration, every: Duration, in_use: Timestamps) -
         host: None,
         stamps: Stamps { in_use, why_not: None },
         examples: Vec::new(),
+        lengthened: None,
         interrupted: false,
     };
     let summary = summary::level(&Input::new(&result, Some(&records), Slo::default()));

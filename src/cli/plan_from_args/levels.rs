@@ -6,6 +6,7 @@ use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
 /// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
 ///
 /// - `--request-rate inf`, the default, with a concurrency of N: a closed loop of N users.
+/// - `--pace` with it: the same users with a schedule each.
 /// - `inf` without a concurrency: a burst. (aiperf's default instead is one user.)
 /// - a finite rate: an open loop, with the concurrency, if there is one, as its cap.
 /// - one of the two may be a list: one level of each.
@@ -16,6 +17,7 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
         plan.levels = loads.into_iter().map(|load| Level { load, ..like.clone() }).collect();
     }
     for level in &mut plan.levels {
+        set_pace(args, &mut level.load)?;
         value::set(&mut level.load.think_s, "--think-time", &args.think_time, value::seconds)?;
         value::set(&mut level.warmups, "--num-warmups", &args.num_warmups, value::integer)?;
         value::set(
@@ -29,6 +31,31 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
             level.stop.units = units(tool, &level.load);
         }
     }
+    Ok(())
+}
+
+/// Gives the users of a closed loop their schedules.
+fn set_pace(args: &RunArgs, load: &mut Load) -> Result<(), Error> {
+    let (option, interval_s) = match (args.pace.as_deref(), args.pace_interval.as_deref()) {
+        (None, None) => return Ok(()),
+        (Some(_), Some(_)) => {
+            let wrong = "and --pace-interval are the same in two units";
+            return Err(Error::new("--pace", wrong, "give one of them"));
+        }
+        (Some(rate), None) => {
+            let rate = value::number("--pace", rate)?;
+            ("--pace", load.users.map(|users| f64::from(users) / rate))
+        }
+        (None, Some(text)) => {
+            let interval_s = value::seconds("--pace-interval", text)?;
+            ("--pace-interval", load.users.map(|_| interval_s))
+        }
+    };
+    let remedy =
+        "give --max-concurrency without a finite --request-rate; an open loop has its plan by its rate";
+    let interval_s = interval_s
+        .ok_or_else(|| Error::new(option, "is the schedule of the users of a closed loop", remedy))?;
+    load.arrivals = Arrivals::Paced { interval_s };
     Ok(())
 }
 

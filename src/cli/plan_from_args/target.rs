@@ -20,6 +20,7 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     }
     target.stream = args.streaming || (!args.no_streaming && target.stream);
     target.tls.insecure |= args.insecure;
+    target.reset_prefix_cache |= args.reset_prefix_cache;
     if args.cacert.is_some() {
         target.tls.cacert.clone_from(&args.cacert);
     }

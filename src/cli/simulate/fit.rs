@@ -142,6 +142,9 @@ struct Unused(&'static str);
 fn point(level: &LevelBlock, planned_words: Option<u32>) -> Result<Point, Unused> {
     let setting = level.setting.read().map_err(|_| Unused("this tokload does not know its load"))?;
     let users = setting.load.users.ok_or(Unused("it is no closed loop"))?;
+    if setting.load.interval_s().is_some() {
+        return Err(Unused("its users are paced"));
+    }
     if setting.load.think_s > 0.0 {
         return Err(Unused("its users think"));
     }
@@ -219,8 +222,15 @@ fn with_deviation(ms: f64, deviation_ms: f64) -> String {
     }
 }
 
+/// The numbers of users, each once: levels may have been repeated.
 fn users(points: &[Point], separator: &str) -> String {
-    points.iter().map(|point| point.users.to_string()).collect::<Vec<_>>().join(separator)
+    let mut numbers: Vec<u32> = Vec::new();
+    for point in points {
+        if !numbers.contains(&point.users) {
+            numbers.push(point.users);
+        }
+    }
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
 }
 
 /// A cost with five digits that count, which is more than any measurement has.

@@ -26,7 +26,7 @@ impl Shard {
             let admitted =
                 work.leg.permits.as_ref().is_none_or(|permits| permits.acquire(self.place, due.plan));
             if admitted {
-                self.start(work, due, due.plan);
+                self.start(work, due, due.ready);
             } else {
                 work.waiting.push_back(due);
             }

@@ -13,6 +13,7 @@ use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
 use crate::run::{Example, ShardCheck};
+use crate::summary::precision::Observation;
 use crate::time::Stamp;
 
 /// E2E values kept for the cut of the level after a warm-up.
@@ -44,6 +45,14 @@ pub(crate) struct Work {
     /// Due, but without a permit yet; in the order of their plans.
     pub(crate) waiting: VecDeque<Due>,
     pub(crate) in_flight: usize,
+    /// The common start.
+    start: Stamp,
+    /// What the signal said last: its version, whether the end may be moved, how often observations were asked for.
+    version: u64,
+    open: bool,
+    asked: u64,
+    answered: u64,
+    observations: Vec<Observation>,
     /// Nothing more is sent, and what is open is given up at this stamp.
     pub(crate) give_up: Option<Stamp>,
     pub(crate) window_start: Stamp,
@@ -70,6 +79,12 @@ impl Work {
             examples: Vec::new(),
             waiting: VecDeque::new(),
             in_flight: 0,
+            start: Stamp::ZERO,
+            version: 0,
+            open: false,
+            asked: 0,
+            answered: 0,
+            observations: Vec::new(),
             give_up: None,
             window_start: Stamp::ZERO,
             next_tick: Stamp::MAX,
@@ -89,7 +104,33 @@ impl Work {
         self.agenda.begin(start);
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
-        self.end = later(start, self.leg.duration);
+        self.start = start;
+        self.listen(start);
+    }
+
+    /// Takes in what the signal tells.
+    fn listen(&mut self, now: Stamp) {
+        let signal = &self.leg.signal;
+        // The version first: what changes in between is then looked at again.
+        self.version = signal.version();
+        let told = signal.told();
+        self.agenda.set_reach(told.reach, now);
+        self.end = later(self.start, told.reach.length);
+        self.open = told.open;
+        self.asked = told.asked;
+    }
+
+    /// What was observed since the last time, if it was asked for since.
+    pub(crate) fn answer(&mut self) -> Option<Vec<Observation>> {
+        (self.answered != self.asked).then(|| {
+            self.answered = self.asked;
+            self.take_observations()
+        })
+    }
+
+    /// What was observed since the last time.
+    pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
     }
 
     /// Whether the bytes of a read at `now` may have waited for the client, so that several events of it need not have
@@ -117,12 +158,16 @@ impl Work {
     /// What the end of the leg asks for at `now`: nothing more is sent from the planned length on or when the user
     /// says so, and after the grace period what is open is given up.
     pub(crate) fn look_at_end(&mut self, now: Stamp) -> Ending {
+        if self.leg.signal.version() != self.version {
+            self.listen(now);
+        }
         let halted = self.leg.signal.halted();
         if halted != Halt::No {
             self.agenda.stop();
         }
         // The agenda itself ends before `end`; what it still holds then was planned in time and is only late.
-        if self.give_up.is_none() && (now >= self.end || halted != Halt::No) {
+        let ended = now >= self.end && !self.open;
+        if self.give_up.is_none() && (ended || halted != Halt::No) {
             self.give_up = Some(later(now.min(self.end), self.leg.grace));
         }
         Ending {
@@ -134,7 +179,7 @@ impl Work {
 
     /// Gives up what waits, and what was planned and could not even be taken in hand in time.
     pub(crate) fn give_up_unsent(&mut self, now: Stamp) {
-        while let Some(due) = self.agenda.pop(now) {
+        while let Some(due) = self.agenda.pop_unsent(now) {
             self.last_plan = self.last_plan.max(Some(due.plan));
             self.on_unsent(&due, now, Class::Unfinished);
         }
@@ -150,7 +195,9 @@ impl Work {
     }
 
     pub(crate) fn is_over(&mut self) -> bool {
-        self.in_flight == 0 && self.waiting.is_empty() && self.agenda.is_empty()
+        let nothing_left = self.in_flight == 0 && self.waiting.is_empty() && self.agenda.is_empty();
+        // While the end may be moved, whoever has got there waits for it; but not for a run that is given up.
+        nothing_left && (!self.open || self.give_up.is_some())
     }
 
     pub(crate) fn next_send(&mut self) -> Stamp {
@@ -159,7 +206,7 @@ impl Work {
 
     /// When the end of the leg has to be looked at.
     pub(crate) fn next_end(&self) -> Stamp {
-        self.give_up.unwrap_or(self.end)
+        self.give_up.unwrap_or(if self.open { Stamp::MAX } else { self.end })
     }
 
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
@@ -171,8 +218,12 @@ impl Work {
         match record.by_kernel().filter(|_| self.leg.timestamps == Timestamps::Kernel) {
             Some(record) if kernel.len() == user.len() => {
                 self.tally.on_done(&record, kernel, kernel, self.window_start);
+                self.observe(&record);
             }
-            _ => self.tally.on_done(record, user, kernel, self.window_start),
+            _ => {
+                self.tally.on_done(record, user, kernel, self.window_start);
+                self.observe(record);
+            }
         }
         if record.outcome.class != Class::Cancelled {
             self.last_end = self.last_end.max(Some(record.end));
@@ -196,7 +247,17 @@ impl Work {
         record.flags.insert(Flags::FROM_PLAN);
         let none = Gaps::default();
         self.tally.on_done(&record, &none, &none, self.window_start);
+        self.observe(&record);
         self.keep_record(&record, &[]);
+    }
+
+    /// Notes what the figure takes of a request that the leg goes on for.
+    fn observe(&mut self, record: &Record) {
+        if let Some(observed) = &self.leg.observed
+            && record.plan >= self.window_start
+        {
+            self.observations.extend(observed.of(record));
+        }
     }
 
     pub(crate) fn keep_record(&mut self, record: &Record, times: &[u64]) {
@@ -223,6 +284,7 @@ impl Work {
             last_plan: self.last_plan,
             last_end: self.last_end,
             e2e_ns: self.e2e_ns,
+            observations: self.observations,
         }
     }
 }

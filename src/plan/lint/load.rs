@@ -9,12 +9,14 @@ pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
     found.extend(no_warmup(plan));
     found.extend(too_few(plan));
     found.extend(closed_loop(plan));
-    found.push(Finding::new(
-        Rule::SingleRun,
-        Grade::Info,
-        "one run tells nothing of the spread between runs",
-        "repeat it with other seeds",
-    ));
+    if plan.runs == 1 {
+        found.push(Finding::new(
+            Rule::SingleRun,
+            Grade::Info,
+            "one run tells nothing of the spread between runs",
+            "give --num-runs 5",
+        ));
+    }
 }
 
 fn no_warmup(plan: &Plan) -> Option<Finding> {
@@ -45,7 +47,8 @@ pub(crate) fn few_requests(n: u64) -> Option<Finding> {
 
 /// A closed loop is a fair question with another answer, not a fault: hence no warning.
 fn closed_loop(plan: &Plan) -> Option<Finding> {
-    let closed = plan.levels.iter().filter(|level| level.load.users.is_some()).count();
+    // Paced users have a plan, and are judged from it.
+    let closed = plan.levels.iter().filter(|level| !level.load.judged_from_plan()).count();
     (closed > 0).then(|| {
         let who = if closed == plan.levels.len() { String::new() } else { of_levels(closed, plan) + ": " };
         let evidence = format!("{who}users wait, so a slow server is asked less");

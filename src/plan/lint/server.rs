@@ -22,7 +22,17 @@ pub(super) fn look(plan: &Plan, around: &Surroundings, found: &mut Vec<Finding>)
         ));
     }
     found.extend(localhost(plan, around));
+    found.extend(around.same_prompts_at.as_deref().map(same_prompts));
     found.extend(proxy(around, here));
+}
+
+fn same_prompts(at: &str) -> Finding {
+    let evidence = format!(
+        "the same prompts went to this server before, last at {at}: unless it was restarted since, it may answer from its \
+         prefix cache"
+    );
+    let remedy = "leave out --seed, or give --reset-prefix-cache";
+    Finding::new(Rule::SameSeedRerun, Grade::Warn, evidence, remedy)
 }
 
 /// Something that only the user knows.

@@ -97,6 +97,7 @@ fn every_process_round_trips() {
     let processes = [
         Arrivals::Burst,
         Arrivals::Closed,
+        Arrivals::Paced { interval_s: 2.5 },
         Arrivals::Constant { rate: 0.1 },
         Arrivals::Gamma { rate: 3.0, burstiness: 0.25 },
         Arrivals::Poisson { rate: 1e6 },

@@ -9,13 +9,13 @@ use crate::summary::InFlight;
 /// A level with data, in milliseconds and per second. Latencies are means over the requests that ended well.
 pub(super) struct Facts<'a> {
     pub(super) label: &'a str,
-    /// Users of a closed loop.
+    /// Users of a closed loop without a schedule.
     pub(super) users: Option<f64>,
     /// Their pause between an answer and the next request, s.
     pub(super) think_s: f64,
     /// Answers that each request asks for (`n`): as many sequences of the server.
     pub(super) choices: f64,
-    /// Asked rate of an open loop.
+    /// Asked rate of an open loop, or of paced users.
     pub(super) asked_s: Option<f64>,
     /// Of an open loop, which sends no more than so many at a time.
     pub(super) capped: bool,
@@ -56,11 +56,12 @@ impl<'a> Facts<'a> {
         }
         Some(Facts {
             label: &level.label,
-            users: load.users.map(f64::from),
+            // Paced users plan as an open loop does, with as many as there are users in flight at most.
+            users: load.users.map(f64::from).filter(|_| load.interval_s().is_none()),
             think_s: load.think_s,
             choices: f64::from(choices),
             asked_s: load.rate(),
-            capped: load.cap.is_some(),
+            capped: load.cap.is_some() || load.interval_s().is_some(),
             whole_level: level.window.whole_level,
             offered_s: rates.offered_s,
             req_s: rates.req_s,

@@ -4,10 +4,13 @@
 //! that has just ended and one that was loaded take the same way.
 
 mod budget;
+mod cache;
 mod failures;
 mod findings;
 mod notes;
+mod repeats;
 mod rows;
+mod until;
 
 pub use findings::of_plan;
 
@@ -20,6 +23,8 @@ pub struct View {
     pub title: Vec<String>,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
+    /// What the repeats of each load say together: one row per load; without rows where levels were run once.
+    pub repeats: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// What the run is worth; `None` if it is not judged.
@@ -118,6 +123,7 @@ impl View {
                 columns: rows::COLUMNS.to_vec(),
                 rows: run.levels.iter().flat_map(rows::of).collect(),
             },
+            repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
             budget: Table {
                 head: "client",
                 columns: budget::COLUMNS.to_vec(),
@@ -126,7 +132,12 @@ impl View {
             verdict,
             findings,
             failures: failures::of(run),
-            notes: notes::of(run),
+            notes: notes::of(run)
+                .into_iter()
+                .chain(until::notes(run))
+                .chain(cache::note(run))
+                .chain(repeats::note(run))
+                .collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),
         }

@@ -2,6 +2,7 @@
 //! business.
 
 use super::Note;
+use crate::metrics::Metric;
 use crate::plan::{Plan, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
@@ -86,22 +87,39 @@ impl Notes<'_> {
     }
 
     fn goodput(&mut self) {
-        for from_plan in [false, true] {
-            let judged = |level: &LevelBlock| level.goodput.filter(|g| g.from_plan == from_plan);
+        for origin in ["start (closed loop)", "planned send (open loop)", "planned send (paced users)"] {
+            let judged =
+                |level: &LevelBlock| level.goodput.filter(|g| judged_from(level, g.from_plan) == origin);
             let Some(goodput) = self.levels.iter().find_map(judged) else { continue };
             let who = self.who(|level| judged(level).is_some()).unwrap_or_default();
-            let origin = if from_plan { "planned send (open loop)" } else { "start (closed loop)" };
             self.say(format!("goodput{who}: {}, judged from the {origin}", slo(&goodput.slo)));
         }
     }
 
-    /// Asked against realised rates.
+    /// Asked against realised rates, latencies from the planned send where there is a plan, and what kept requests from
+    /// it.
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
-            if let Some(asked) = setting.load.rate() {
+            let asked = setting.load.rate().map(|asked| {
                 let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
-                self.say(format!("{}: asked {asked} req/s, offered {offered} over the window", level.label));
+                format!("asked {asked} req/s, offered {offered} over the window")
+            });
+            if !setting.load.judged_from_plan() || level.counts.ok == 0 {
+                asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
+                continue;
+            }
+            let planned = from_plan(level);
+            if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0) {
+                asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
+                let held = match setting.load.users {
+                    None => "the cap was reached",
+                    Some(_) => "users were not free when they were to send",
+                };
+                self.warn(format!("{}: {held}; {planned}", level.label));
+            } else {
+                let all: Vec<String> = asked.into_iter().chain([planned]).collect();
+                self.say(format!("{}: {}", level.label, all.join("; ")));
             }
         }
     }
@@ -195,6 +213,27 @@ impl Notes<'_> {
             _ => Some(format!(" ({})", labels.join(", "))),
         }
     }
+}
+
+/// From when on latencies are judged, in words.
+fn judged_from(level: &LevelBlock, from_plan: bool) -> &'static str {
+    let paced = || level.setting.read().is_ok_and(|setting| setting.load.users.is_some());
+    match from_plan {
+        false => "start (closed loop)",
+        true if paced() => "planned send (paced users)",
+        true => "planned send (open loop)",
+    }
+}
+
+/// What users see who came when they had planned to.
+fn from_plan(level: &LevelBlock) -> String {
+    let quantiles = |metric| {
+        let quantile = |q| level.distributions.get(&metric)?.quantile(q);
+        let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
+        format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
+    };
+    let (ttft, e2e) = (quantiles(Metric::TtftPlan), quantiles(Metric::E2ePlan));
+    format!("from the planned send TTFT p50 / p99 is {ttft} ms, E2E {e2e} ms")
 }
 
 /// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.

@@ -182,6 +182,16 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "word",
         "invalid where a finding is, degraded where one is a warning, else valid; the run's is that of its plan and levels together",
     ),
+    (
+        "lengthened",
+        "as the figure",
+        "the figure of plan.until over all requests of the level and its 95 % interval, by which the level was lengthened while it ran; an interval that a level was lengthened for holds a little less than it says",
+    ),
+    (
+        "repeats",
+        "as the figure",
+        "mean of the runs of a load, each with requests of its own, and its interval: mean ± t(n - 1) * sd / sqrt(n), sd with n - 1",
+    ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];
 

@@ -57,7 +57,19 @@ impl RunFile {
             server_on_this_host: self.target.on_client_host == Some(true),
             proxies: self.environment.proxies.clone(),
             via: self.target.via.clone(),
+            same_prompts_at: self.same_prompts_at(),
         }
+    }
+
+    /// When the same prompts were last sent to the server; `None` too if it was emptied since, or counts its hits and
+    /// had none: then it has nothing to hide.
+    fn same_prompts_at(&self) -> Option<String> {
+        let seen = self.target.seen_before.as_ref()?;
+        let cached: Option<u64> = self.levels.iter().map(|level| level.tokens.cached).sum();
+        if self.target.prefix_cache_reset == Some(true) || cached == Some(0) {
+            return None;
+        }
+        Some(seen.last_in_words())
     }
 }
 

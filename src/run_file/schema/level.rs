@@ -11,7 +11,7 @@ use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Level, Load};
-use crate::run::{Example, LevelResult, RecordRange, Span, Window};
+use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Tokens};
@@ -23,7 +23,10 @@ use crate::verdict::{self, Verdict};
 pub struct LevelBlock {
     /// Place in the run, from 0.
     pub ordinal: usize,
-    /// The load in words.
+    /// In which round over all levels it was run, from 0; absent in the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub repeat: usize,
+    /// The load in words, with the number of the repeat, from 1, where there are several.
     pub label: String,
     /// The load setting as planned.
     pub setting: Verbatim<Level>,
@@ -54,10 +57,28 @@ pub struct LevelBlock {
     pub series: Option<Verbatim<Series>>,
     /// At most one failure per outcome.
     pub examples: Vec<ExampleBlock>,
+    /// How it went with the plan's wish to know a figure well; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengthened: Option<LengthenedBlock>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
     pub interrupted: bool,
+}
+
+/// What became of the wish to know a figure of a level well enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthenedBlock {
+    /// How often its planned length the level was to have: 1 if it was not lengthened.
+    pub times: u32,
+    /// The figure is known as well as was wished, by all requests of the level.
+    pub reached: bool,
+    /// The figure, ns or a share; `None` where the requests do not bound it.
+    pub value: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
 }
 
 /// Marks of a level, ns since the run's epoch.
@@ -117,6 +138,7 @@ impl LevelBlock {
     pub fn new(result: &LevelResult, summary: &LevelSummary) -> LevelBlock {
         let mut block = LevelBlock {
             ordinal: result.ordinal,
+            repeat: 0,
             label: load_label(&result.level.load),
             setting: Verbatim::of(&result.level),
             span: result.span.into(),
@@ -132,11 +154,23 @@ impl LevelBlock {
             verdict: None,
             series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
+            lengthened: result.lengthened.map(LengthenedBlock::from),
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
         block.set(summary);
         block
+    }
+
+    /// Says in which round it was run, where there are several.
+    pub(super) fn set_repeat(&mut self, repeat: usize) {
+        self.repeat = repeat;
+        self.label = format!("{} #{}", self.load_label(), repeat + 1);
+    }
+
+    /// The load in words, without the number of the repeat.
+    pub(super) fn load_label(&self) -> String {
+        self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
     }
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
@@ -159,6 +193,13 @@ impl ExampleBlock {
             label: example.outcome.label(),
             message: redact::urls(&message),
         }
+    }
+}
+
+impl From<Lengthened> for LengthenedBlock {
+    fn from(lengthened: Lengthened) -> LengthenedBlock {
+        let Lengthened { times, reached, value, low, high } = lengthened;
+        LengthenedBlock { times, reached, value, low, high }
     }
 }
 
@@ -204,13 +245,13 @@ impl From<RecordsBlock> for RecordRange {
     }
 }
 
-/// A load in words: `4 users`, `poisson 5/s cap 8`. Rates are requests per second.
+/// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.
 #[must_use]
 pub fn load_label(load: &Load) -> String {
     let mut label = match (load.users, load.arrivals) {
         (Some(1), _) => "1 user".to_owned(),
         (Some(users), _) => format!("{users} users"),
-        (None, Arrivals::Closed) => "closed loop".to_owned(),
+        (None, Arrivals::Closed | Arrivals::Paced { .. }) => "closed loop".to_owned(),
         (None, Arrivals::Burst) => "burst".to_owned(),
         (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
         (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
@@ -219,10 +260,18 @@ pub fn load_label(load: &Load) -> String {
     if let Some(cap) = load.cap {
         label += &format!(" cap {cap}");
     }
+    if let (Some(_), Some(rate)) = (load.interval_s(), load.rate()) {
+        label += &format!(" paced {rate}/s");
+    }
     if load.think_s > 0.0 {
         label += &format!(" think {} s", load.think_s);
     }
     label
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_first(repeat: &usize) -> bool {
+    *repeat == 0
 }
 
 /// Enough for an error object, too little for the page of a proxy.

@@ -8,13 +8,17 @@ mod definitions;
 mod distribution;
 mod findings;
 mod level;
+mod repeats;
 mod self_check;
 mod verbatim;
 
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
-pub use level::{ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label};
+pub use level::{
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
+};
+pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use verbatim::Verbatim;
 
@@ -66,6 +70,9 @@ pub struct RunFile {
     /// What the run is worth: as much as the least of its levels, and of its plan. `None` if it is not judged.
     #[serde(default)]
     pub verdict: Option<Verdict>,
+    /// What the repeats of each load say together; absent where every level was run once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Vec<RepeatsBlock>>,
     /// Samples of the servers' and the host's own metrics; none yet.
     pub telemetry: Option<Value>,
     /// The record file beside this one; `None` if there is none.
@@ -165,6 +172,29 @@ pub struct TargetBlock {
     pub on_client_host: Option<bool>,
     /// The `Via` header of an answer: who passed it on.
     pub via: Option<String>,
+    /// The same prompts were sent to it from this machine in the days before; absent: not, as far as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_before: Option<SeenBlock>,
+    /// It emptied its prefix cache before every level, or did not; absent: it was not asked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_cache_reset: Option<bool>,
+}
+
+/// Earlier runs with the same prompts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenBlock {
+    /// How many.
+    pub runs: u32,
+    /// When the last of them began, RFC 3339 in UTC.
+    pub last: String,
+}
+
+impl SeenBlock {
+    /// When the last of them began, to the second.
+    #[must_use]
+    pub fn last_in_words(&self) -> String {
+        self.last.split('.').next().unwrap_or_default().replace('T', " ") + " UTC"
+    }
 }
 
 /// A file beside the run file.
@@ -212,6 +242,7 @@ impl RunFile {
             levels: Vec::new(),
             findings: None,
             verdict: None,
+            repeats: None,
             telemetry: None,
             records: None,
             records_absent: None,
@@ -220,10 +251,16 @@ impl RunFile {
         }
     }
 
-    /// Adds a level.
+    /// Adds a level. Where the plan has its levels run several times, it bears the number of the round.
     pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
         self.interrupted |= result.interrupted;
-        self.levels.push(LevelBlock::new(result, summary));
+        let mut level = LevelBlock::new(result, summary);
+        if let Ok(plan) = self.plan.read()
+            && plan.runs > 1
+        {
+            level.set_repeat(plan.round(result.ordinal));
+        }
+        self.levels.push(level);
     }
 
     /// Replaces each of `secrets` wherever text of a server or a user is kept: a server may echo the key that it

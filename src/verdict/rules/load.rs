@@ -74,7 +74,7 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
     let cv = match facts.level.load.arrivals {
         Arrivals::Gamma { burstiness, .. } => 1.0 / burstiness.sqrt(),
         Arrivals::Poisson { .. } => 1.0,
-        Arrivals::Burst | Arrivals::Closed | Arrivals::Constant { .. } => 0.0,
+        Arrivals::Burst | Arrivals::Closed | Arrivals::Constant { .. } | Arrivals::Paced { .. } => 0.0,
     };
     let realised = n / s;
     let deviation = asked * cv / n.sqrt();
