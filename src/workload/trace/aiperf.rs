@@ -49,7 +49,9 @@ fn session(object: &Object<'_>) -> Result<Option<Session>, Fault> {
 fn prompt(object: &Object<'_>) -> Result<Prompt, Fault> {
     let role = object.text(&["role"])?.filter(|role| &**role != "user");
     let texts = match object.alias(&["text", "texts"])? {
-        Some(Found { name: "text", text }) if !text.starts_with('[') => object.text(&["text"])?.into_iter().collect(),
+        Some(Found { name: "text", text }) if !text.starts_with('[') => {
+            object.text(&["text"])?.into_iter().collect()
+        }
         Some(list) => list.items()?.into_iter().map(Found::text).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),
     };

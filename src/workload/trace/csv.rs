@@ -13,7 +13,8 @@ use super::parser::At;
 
 /// Walks the records of an input that it is handed with each call.
 pub(super) struct Records {
-    core: csv_core::Reader,
+    /// Boxed, since it holds tables.
+    core: Box<csv_core::Reader>,
     next: At,
     bytes_max: usize,
     text: Vec<u8>,
@@ -37,11 +38,16 @@ pub(super) struct Column {
 
 impl Records {
     pub(super) fn new(start: At, bytes_max: usize) -> Records {
-        Records { core: csv_core::Reader::new(), next: start, bytes_max, text: Vec::new(), ends: Vec::new() }
+        Records {
+            core: Box::new(csv_core::Reader::new()),
+            next: start,
+            bytes_max,
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// The next record and where it begins. `None` at the end of the input.
-    #[expect(clippy::type_complexity, reason = "a record and its place, each of which may be bad")]
     pub(super) fn next(&mut self, input: &mut dyn BufRead) -> Option<(At, Result<Row<'_>, Fault>)> {
         if let Err(fault) = self.pass_blank_lines(input) {
             return Some((self.next, Err(fault)));
@@ -55,13 +61,18 @@ impl Records {
         Some((at, filled.and_then(|Filled { bytes, fields }| self.row(bytes, fields))))
     }
 
+    /// Goes on at a record to which the input has been moved.
+    pub(super) fn resume(&mut self, at: At) {
+        self.core.reset();
+        self.next = at;
+    }
+
     pub(super) fn position(&self) -> u64 {
         self.next.offset
     }
 
     fn row(&self, bytes: usize, fields: usize) -> Result<Row<'_>, Fault> {
-        let text =
-            str::from_utf8(&self.text[..bytes]).map_err(|_| Fault::of_record(Reason::NotUnicode))?;
+        let text = str::from_utf8(&self.text[..bytes]).map_err(|_| Fault::of_record(Reason::NotUnicode))?;
         // Fields are cut at ASCII bytes, but a broken sequence may have been completed across a cut.
         let ends = &self.ends[..fields];
         if ends.iter().any(|end| !text.is_char_boundary(*end)) {
@@ -104,7 +115,7 @@ impl Records {
                     self.text.resize((self.text.len() * 2).max(FIRST_BYTES).min(self.bytes_max), 0);
                 }
                 ReadRecordResult::OutputEndsFull if self.ends.len() < FIELDS_MAX => {
-                    self.ends.resize((self.ends.len() * 2).max(FIRST_FIELDS).min(FIELDS_MAX), 0);
+                    self.ends.resize((self.ends.len() * 2).clamp(FIRST_FIELDS, FIELDS_MAX), 0);
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     is_too_long = true;

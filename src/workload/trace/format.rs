@@ -2,7 +2,7 @@
 //!
 //! Owns the table of names and the rules of detection. How a record is read is owned by one file per format.
 
-use super::lines::BYTE_ORDER_MARK;
+use super::parser::BYTE_ORDER_MARK;
 
 /// A public format of traces or prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,7 +116,10 @@ impl Format {
             (has(&["chat_id", "parent_chat_id"]), Format::Bailian),
             (has(&["instruction"]) && has(&["response"]), Format::Dolly),
             (has(&MOONCAKE_KEYS), Format::Mooncake),
-            (has(&["messages"]) && has(&["timestamp", "delay", "delay_ms", "output_length"]), Format::Mooncake),
+            (
+                has(&["messages"]) && has(&["timestamp", "delay", "delay_ms", "output_length"]),
+                Format::Mooncake,
+            ),
             (has(&["text", "texts"]), Format::AiperfSingleTurn),
             (has(&["prompt"]), Format::VllmCustom),
             (has(&["messages"]), Format::Jsonl),

@@ -1,7 +1,6 @@
 //! The lines of a file, with their numbers and places, none of them longer than a bound.
 //!
-//! Owns line ends, blank lines and the mark that some editors put at the beginning of a file. A line's content is not
-//! looked at. The decoder of [`wire::lines`](crate::wire::lines) is handed bytes as they arrive and fails for good on
+//! Owns line ends and blank lines. A line's content is not looked at. The decoder of [`wire::lines`](crate::wire::lines) is handed bytes as they arrive and fails for good on
 //! a long line; here bytes are asked for, and reading goes on behind it.
 
 use std::io::BufRead;
@@ -26,7 +25,6 @@ impl Lines {
     }
 
     /// The next line that is not blank, without its end, and where it begins. `None` at the end of the input.
-    #[expect(clippy::type_complexity, reason = "a line and its place, each of which may be bad")]
     pub(super) fn next(&mut self, input: &mut dyn BufRead) -> Option<(At, Result<&[u8], Fault>)> {
         loop {
             let at = self.next;
@@ -39,13 +37,17 @@ impl Lines {
         }
     }
 
+    /// Goes on at a line to which the input has been moved.
+    pub(super) fn resume(&mut self, at: At) {
+        self.next = at;
+    }
+
     pub(super) fn position(&self) -> u64 {
         self.next.offset
     }
 
     /// Reads one line; `false` if there is none.
     fn fill(&mut self, input: &mut dyn BufRead) -> Result<bool, Fault> {
-        let is_first = self.next.offset == 0;
         self.line.clear();
         let read = self.append_line(input)?;
         if read.bytes == 0 {
@@ -55,9 +57,6 @@ impl Lines {
         self.next.offset += read.bytes;
         if read.is_too_long {
             return Err(Fault::of_record(Reason::TooLong));
-        }
-        if is_first && self.line.starts_with(BYTE_ORDER_MARK) {
-            self.line.drain(..BYTE_ORDER_MARK.len());
         }
         if self.line.last() == Some(&b'\r') {
             self.line.pop();
@@ -95,9 +94,6 @@ struct Taken {
     is_too_long: bool,
 }
 
-/// U+FEFF in UTF-8.
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,12 +111,8 @@ mod tests {
     #[test]
     fn lines_have_their_numbers_and_places() {
         assert_eq!(
-            read(b"\xEF\xBB\xBFone\r\n\n  \ntwo\nthree", 8),
-            [
-                (1, 0, Ok(b"one".to_vec())),
-                (4, 12, Ok(b"two".to_vec())),
-                (5, 16, Ok(b"three".to_vec()))
-            ]
+            read(b"one\r\n\n  \ntwo\nthree", 5),
+            [(1, 0, Ok(b"one".to_vec())), (4, 9, Ok(b"two".to_vec())), (5, 13, Ok(b"three".to_vec()))]
         );
     }
 

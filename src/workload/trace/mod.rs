@@ -40,11 +40,11 @@ mod plain;
 mod reader;
 mod select;
 mod sharegpt;
+#[cfg(test)]
+mod tests;
 mod timestamp;
 mod vllm;
 mod weka;
-#[cfg(test)]
-mod tests;
 
 pub use entry::{Blocks, Entry, Prompt, Session};
 pub use error::{Error, OnError, Place, RECORD_BYTES_MAX, Reason};

@@ -108,7 +108,8 @@ fn read_exponent(text: &[u8]) -> Result<i32, Reason> {
     if digits.is_empty() || !rest.is_empty() {
         return Err(Reason::NotANumber);
     }
-    let magnitude = digits.iter().fold(0, |sum: i32, digit| (sum * 10 + i32::from(digit - b'0')).min(1_000_000));
+    let magnitude =
+        digits.iter().fold(0, |sum: i32, digit| (sum * 10 + i32::from(digit - b'0')).min(1_000_000));
     Ok(sign * magnitude)
 }
 

@@ -26,8 +26,5 @@ pub(super) fn said(body: &str) -> Result<Said, Fault> {
     // Where a body has both names of chat, servers take the newer.
     let limits = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
     let limit = limits.into_iter().find_map(|name| body.get(name));
-    Ok(Said {
-        output_tokens: limit.map(|limit| limit.count()).transpose()?,
-        model: body.text(&["model"])?,
-    })
+    Ok(Said { output_tokens: limit.map(|limit| limit.count()).transpose()?, model: body.text(&["model"])? })
 }

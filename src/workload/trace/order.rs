@@ -12,7 +12,7 @@ use super::csv::fill_buf;
 use super::entry::Entry;
 use super::error::{Error, Reason};
 use super::format::Format;
-use super::parser::At;
+use super::parser::{At, Start};
 use super::reader::{self, Core, Counts, Options};
 
 /// A file that can be read again from any of its places.
@@ -207,7 +207,10 @@ impl Iterator for Replay<'_> {
 impl fmt::Debug for Replay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let left = self.places.as_ref().map(ExactSizeIterator::len);
-        f.debug_struct("Replay").field("first_ns", &self.first_ns).field("left", &left).finish_non_exhaustive()
+        f.debug_struct("Replay")
+            .field("first_ns", &self.first_ns)
+            .field("left", &left)
+            .finish_non_exhaustive()
     }
 }
 
@@ -222,7 +225,7 @@ fn open(file: &str, input: &mut dyn Input, options: &Options) -> Result<Core, Er
     let format = reader::detected(file, &beginning, options)?;
     let mut options = options.clone();
     options.format = Some(format);
-    Core::start((file, format, reader::is_array(&beginning)), options, input)
+    Core::start((file, format, Start::of(&beginning)), options, input)
 }
 
 /// The places of all records in order of time. Equal times keep the order of the file, because places differ.

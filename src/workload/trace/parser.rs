@@ -29,6 +29,23 @@ impl At {
     pub(super) const START: At = At { offset: 0, line: 1 };
 }
 
+/// How a file begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    /// Behind the mark that some editors put there.
+    pub(super) at: At,
+    /// It is a JSON array.
+    pub(super) is_array: bool,
+}
+
+impl Start {
+    pub(super) fn of(beginning: &[u8]) -> Start {
+        let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
+        let offset = (beginning.len() - text.len()) as u64;
+        Start { at: At { offset, ..At::START }, is_array: text.trim_ascii_start().first() == Some(&b'[') }
+    }
+}
+
 /// What the record that was read last has given and nobody has taken yet.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -81,26 +98,27 @@ struct Rules {
 }
 
 impl Parser {
-    /// Begins a file; of CSV the header is read. `is_array`: it begins with `[`.
+    /// Begins a file, of which the input has passed the mark; of CSV the header is read.
     pub(super) fn start(
         format: Format,
         options: &Options,
-        is_array: bool,
+        start: Start,
         input: &mut dyn BufRead,
     ) -> Result<Parser, (At, Fault)> {
         let bytes_max = options.record_bytes_max;
-        let default_block = if format == Format::Bailian { bailian::BLOCK_TOKENS } else { mooncake::BLOCK_TOKENS };
+        let default_block =
+            if format == Format::Bailian { bailian::BLOCK_TOKENS } else { mooncake::BLOCK_TOKENS };
         let walk = match format {
             Format::AzureLlm | Format::AzureLmm | Format::BurstGpt | Format::Csv => {
-                let mut records = Records::new(At::START, bytes_max);
+                let mut records = Records::new(start.at, bytes_max);
                 let header = read_header(&mut records, format, options, input)?;
                 Kind::Rows(records, header)
             }
-            Format::Weka => Kind::Sessions(Walk::new(bytes_max, options.block_tokens)),
-            _ if is_array && format != Format::Text => {
-                Kind::Values(Pieces::new(At::START, bytes_max), Sequence::Before)
+            Format::Weka => Kind::Sessions(Walk::new(start.at, bytes_max, options.block_tokens)),
+            _ if start.is_array && format != Format::Text => {
+                Kind::Values(Pieces::new(start.at, bytes_max), Sequence::Before)
             }
-            _ => Kind::Lines(Lines::new(At::START, bytes_max)),
+            _ => Kind::Lines(Lines::new(start.at, bytes_max)),
         };
         let block_tokens = options.block_tokens.map_or(default_block, u32::from);
         let rules = Rules { format, turns: options.turns, block_tokens };
@@ -144,13 +162,12 @@ impl Parser {
 
     /// Goes on at the record that begins there, to which the input has been moved. Not for sessions, whose records
     /// depend on what is before them.
-    pub(super) fn resume(&mut self, at: At, options: &Options) {
-        let bytes_max = options.record_bytes_max;
+    pub(super) fn resume(&mut self, at: At) {
         match &mut self.walk {
-            Kind::Rows(records, _) => *records = Records::new(at, bytes_max),
-            Kind::Lines(lines) => *lines = Lines::new(at, bytes_max),
+            Kind::Rows(records, _) => records.resume(at),
+            Kind::Lines(lines) => lines.resume(at),
             Kind::Values(pieces, sequence) => {
-                *pieces = Pieces::new(at, bytes_max);
+                pieces.next = at;
                 *sequence = Sequence::Inside { is_first: true };
             }
             Kind::Sessions(_) => {}
@@ -312,3 +329,6 @@ pub(super) fn without_column(fault: Fault) -> Fault {
         _ => fault,
     }
 }
+
+/// U+FEFF in UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn values_end_where_they_end_however_the_bytes_are_cut() {
-        let text = r#" {"a": "\"}\\", "b": [1, {"c": "]"}]} , 12 ,"x\\\"",true,[[],{}],{"d":"é"}{"e":1}"f" 1e5"#;
+        let text =
+            r#" {"a": "\"}\\", "b": [1, {"c": "]"}]} , 12 ,"x\\\"",true,[[],{}],{"d":"é"}{"e":1}"f" 1e5"#;
         let expected = [
             r#"{"a": "\"}\\", "b": [1, {"c": "]"}]}"#,
             "12",
@@ -212,7 +213,8 @@ mod tests {
     fn a_long_value_is_told_and_passed() {
         for chunk in 1..20 {
             let found = values(r#"{"a": "123456"}, {"b": 1}, "1234567890", 7"#, chunk, 8);
-            let expected = [Err(Reason::TooLong), Ok(r#"{"b": 1}"#.to_owned()), Err(Reason::TooLong), Ok("7".into())];
+            let expected =
+                [Err(Reason::TooLong), Ok(r#"{"b": 1}"#.to_owned()), Err(Reason::TooLong), Ok("7".into())];
             assert_eq!(found, expected, "{chunk}");
         }
     }

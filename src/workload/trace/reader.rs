@@ -5,11 +5,11 @@ use std::io::{BufRead, Chain, Cursor, Read};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use super::csv::fill_buf;
 use super::entry::Entry;
 use super::error::{Error, Fault, OnError, RECORD_BYTES_MAX, Reason};
 use super::format::Format;
-use super::lines::BYTE_ORDER_MARK;
-use super::parser::{At, Parser};
+use super::parser::{At, Parser, Start};
 use super::sharegpt::Turns;
 
 /// How a file is read.
@@ -62,9 +62,9 @@ impl<'i> Reader<'i> {
     pub fn open(file: &str, input: &'i mut dyn BufRead, options: Options) -> Result<Reader<'i>, Error> {
         let beginning = beginning(file, input)?;
         let format = detected(file, &beginning, &options)?;
-        let is_array = is_array(&beginning);
+        let start = Start::of(&beginning);
         let mut input = Cursor::new(beginning).chain(input);
-        let core = Core::start((file, format, is_array), options, &mut input)?;
+        let core = Core::start((file, format, start), options, &mut input)?;
         Ok(Reader { input, core })
     }
 
@@ -124,13 +124,15 @@ pub(super) struct Core {
 
 impl Core {
     pub(super) fn start(
-        (file, format, is_array): (&str, Format, bool),
+        (file, format, start): (&str, Format, Start),
         options: Options,
         input: &mut dyn BufRead,
     ) -> Result<Core, Error> {
         let record_bytes_max = options.record_bytes_max.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX);
         let options = Options { record_bytes_max, ..options };
-        let parser = Parser::start(format, &options, is_array, input)
+        let parser = pass(input, start.at.offset)
+            .map_err(|fault| (At::START, fault))
+            .and_then(|()| Parser::start(format, &options, start, input))
             .map_err(|(at, fault)| error_at(&file.into(), at, fault))?;
         Ok(Core { file: file.into(), format, options, parser, counts: Counts::default(), has_ended: false })
     }
@@ -192,7 +194,7 @@ impl Core {
     /// See [`Parser::resume`].
     pub(super) fn resume(&mut self, at: At) {
         self.has_ended = false;
-        self.parser.resume(at, &self.options);
+        self.parser.resume(at);
     }
 
     pub(super) fn error(&self, at: At, reason: Reason) -> Error {
@@ -215,9 +217,18 @@ pub(super) fn detected(file: &str, beginning: &[u8], options: &Options) -> Resul
     found.ok_or_else(|| error_at(&file.into(), At::START, Fault::of_record(reason)))
 }
 
-pub(super) fn is_array(beginning: &[u8]) -> bool {
-    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
-    text.trim_ascii_start().first() == Some(&b'[')
+/// Passes so many bytes.
+fn pass(input: &mut dyn BufRead, bytes: u64) -> Result<(), Fault> {
+    let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+    while left > 0 {
+        let passed = fill_buf(input)?.len().min(left);
+        if passed == 0 {
+            return Err(Fault::of_record(Reason::CutOff));
+        }
+        input.consume(passed);
+        left -= passed;
+    }
+    Ok(())
 }
 
 fn error_at(file: &Arc<str>, at: At, fault: Fault) -> Error {

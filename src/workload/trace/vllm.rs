@@ -26,9 +26,14 @@ mod tests {
 
     #[test]
     fn pairs_are_kept_up_to_the_bounds_and_not_beyond() {
-        for (prompt, output, is_kept) in
-            [(4, 4, true), (3, 4, false), (4, 3, false), (1024, 1024, true), (1025, 4, false), (1024, 1025, false)]
-        {
+        for (prompt, output, is_kept) in [
+            (4, 4, true),
+            (3, 4, false),
+            (4, 3, false),
+            (1024, 1024, true),
+            (1025, 4, false),
+            (1024, 1025, false),
+        ] {
             assert_eq!(sharegpt_keeps(prompt, output, false), is_kept, "{prompt}, {output}");
         }
         assert!(sharegpt_keeps(4, 0, true));

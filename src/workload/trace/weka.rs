@@ -55,8 +55,8 @@ struct Agent<'h> {
 }
 
 impl Walk {
-    pub(super) fn new(bytes_max: usize, block_tokens_set: Option<NonZeroU32>) -> Walk {
-        let pieces = Pieces::new(At::START, bytes_max);
+    pub(super) fn new(start: At, bytes_max: usize, block_tokens_set: Option<NonZeroU32>) -> Walk {
+        let pieces = Pieces::new(start, bytes_max);
         Walk { pieces, sessions: Sequence::Before, sessions_seen: 0, inside: None, block_tokens_set }
     }
 
@@ -98,8 +98,7 @@ impl Walk {
             block_tokens: self.block_tokens_set.map_or(BLOCK_TOKENS, u32::from),
             scope: self.sessions_seen,
         };
-        self.inside =
-            Some(Inside { head, place: In::Fields, is_first: true, has_requests: false, turns: 0 });
+        self.inside = Some(Inside { head, place: In::Fields, is_first: true, has_requests: false, turns: 0 });
         Ok(Moved::On)
     }
 
@@ -236,7 +235,8 @@ impl Inside {
             return Ok(());
         };
         let started_ns = object.needed("t")?.nanos(Unit::Seconds)?;
-        let id = object.get("agent_id").map(|id| id.name()).transpose()?.unwrap_or_else(|| batch.session_name());
+        let id =
+            object.get("agent_id").map(|id| id.name()).transpose()?.unwrap_or_else(|| batch.session_name());
         let name = format!("{}/{id}", self.head.name).into();
         let requests = requests.into_iter().map(|request| request.object()).collect::<Result<Vec<_>, _>>()?;
         let first_ns = match requests.first() {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::super::*;
-use super::{of_format, read};
+use super::{of_format, read, replay};
 
 const SKIP: OnError = OnError::Skip;
 
@@ -91,7 +91,9 @@ fn right(format: Format) -> &'static str {
         Format::AiperfMultiTurn => r#"{"turns": ["a"]}"#,
         Format::VllmCustom => r#"{"prompt": "a"}"#,
         Format::OpenAiBatch => r#"{"url": "/v1", "body": {}}"#,
-        Format::ShareGpt => r#"{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}"#,
+        Format::ShareGpt => {
+            r#"{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}"#
+        }
         Format::Dolly => r#"{"instruction": "a", "response": "b"}"#,
         Format::Jsonl => r#"{"messages": [{"role": "user"}]}"#,
         Format::Weka | Format::Text => "",
@@ -116,7 +118,11 @@ fn a_wrong_line_is_told_with_its_number_its_field_and_the_reason() {
         let text = format!("{head}{right}\n\n{line}\r\n{right}\n");
         let expected_line = if header.is_empty() { 3 } else { 4 };
         let error = read("f", text.as_bytes(), &of_format(format)).expect_err(line);
-        assert_eq!((error.line, place(&error).as_str(), error.reason), (expected_line, field, reason), "{line}");
+        assert_eq!(
+            (error.line, place(&error).as_str(), error.reason),
+            (expected_line, field, reason),
+            "{line}"
+        );
         let told = error.to_string();
         assert!(told.starts_with(&format!("f:{expected_line}: ")) && told.contains(field), "{told}");
 
@@ -184,8 +190,16 @@ fn what_has_no_known_beginning_is_not_guessed() {
 fn a_record_beyond_the_bound_is_told_and_passed() {
     for (format, text, line) in [
         (Format::Text, format!("a\n{}\nb\n", "x".repeat(200)), 2),
-        (Format::Jsonl, format!("{{\"text\": \"a\"}}\n{{\"text\": \"{}\"}}\n{{\"text\": \"b\"}}", "x".repeat(200)), 2),
-        (Format::Jsonl, format!("[{{\"text\": \"a\"}},\n{{\"text\":\n \"{}\"}},{{\"text\": \"b\"}}]", "x".repeat(200)), 2),
+        (
+            Format::Jsonl,
+            format!("{{\"text\": \"a\"}}\n{{\"text\": \"{}\"}}\n{{\"text\": \"b\"}}", "x".repeat(200)),
+            2,
+        ),
+        (
+            Format::Jsonl,
+            format!("[{{\"text\": \"a\"}},\n{{\"text\":\n \"{}\"}},{{\"text\": \"b\"}}]", "x".repeat(200)),
+            2,
+        ),
         (Format::Csv, format!("prompt\na\n\"{}\"\nb\n", "x\n".repeat(100)), 3),
         (Format::Csv, format!("prompt\na\n{}\nb\n", ",".repeat(5000)), 3),
     ] {
@@ -253,6 +267,26 @@ fn wrong_agent_sessions_are_told() {
     // What is said late but changes nothing is no error.
     let late = r#"{"requests": [{"t": 1, "in": 1, "out": 1}], "block_size": 64, "hash_id_scope": "local"}"#;
     assert_eq!(read("f", late.as_bytes(), &of_format(Format::Weka)).unwrap().len(), 1);
+}
+
+#[test]
+fn a_mark_at_the_beginning_is_no_part_of_any_format() {
+    let one = right(Format::ShareGpt);
+    let session = r#"{"requests": [{"t": 1, "in": 1, "out": 1}]}"#;
+    for (format, text) in [
+        (Format::ShareGpt, format!("[{one}]")),
+        (Format::ShareGpt, one.to_owned()),
+        (Format::Weka, session.to_owned()),
+        (Format::Weka, format!("[{session}]")),
+        (Format::AzureLlm, format!("{AZURE}\n{}", right(Format::AzureLlm))),
+        (Format::Text, "a".to_owned()),
+    ] {
+        let plain = read("f", text.as_bytes(), &of_format(format)).unwrap();
+        let marked = format!("\u{FEFF}{text}");
+        assert_eq!(read("f", marked.as_bytes(), &Options::default()), Ok(plain.clone()), "{marked}");
+        let planned = replay("f", marked.as_bytes(), &Options::default()).unwrap();
+        assert_eq!(planned.into_iter().map(|planned| planned.entry).collect::<Vec<_>>(), plain);
+    }
 }
 
 #[test]

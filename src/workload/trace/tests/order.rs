@@ -35,7 +35,8 @@ fn a_replay_is_the_stable_sort_of_the_file() {
         let mut expected = rows.clone();
         expected.sort_by_key(|(seconds, _)| *seconds);
         let first = expected[0].0;
-        let expected: Vec<_> = expected.iter().map(|(s, row)| (Some((s - first) * 1_000_000_000), Some(*row))).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(s, row)| (Some((s - first) * 1_000_000_000), Some(*row))).collect();
         let found: Vec<_> = planned.iter().map(|p| (p.offset_ns, p.entry.prompt_tokens())).collect();
         assert_eq!(found, expected, "seed {seed}");
     }
@@ -47,7 +48,10 @@ fn a_file_in_order_needs_no_index_and_keeps_its_lines() {
     let mut input = Cursor::new(text.as_bytes());
     let survey = Survey::of("f", &mut input, &Options::default()).unwrap();
     assert!(survey.is_in_order);
-    assert_eq!((survey.first_ns, survey.last_ns, survey.timed), (Some(5_000_000_000), Some(9_000_000_000), 3));
+    assert_eq!(
+        (survey.first_ns, survey.last_ns, survey.timed),
+        (Some(5_000_000_000), Some(9_000_000_000), 3)
+    );
     let replay = Replay::new("f", &mut input, &Options::default(), &survey).unwrap();
     let lines: Vec<_> = replay.map(|planned| planned.unwrap().entry.line).collect();
     assert_eq!(lines, [2, 3, 4]);
@@ -69,7 +73,9 @@ fn a_turn_without_a_time_stays_behind_what_it_follows() {
 #[test]
 fn conversations_stay_together_and_so_do_records_of_arrays() {
     let turns = |at: u32, text: &str| {
-        format!(r#"{{"turns": [{{"text": "{text}1", "timestamp": {at}}}, {{"text": "{text}2", "delay": 1}}]}}"#)
+        format!(
+            r#"{{"turns": [{{"text": "{text}1", "timestamp": {at}}}, {{"text": "{text}2", "delay": 1}}]}}"#
+        )
     };
     let (one, other) = (turns(9, "a"), turns(3, "b"));
     for text in [format!("{one}\n{other}\n"), format!("[{one},\n{other}]")] {
@@ -126,7 +132,11 @@ fn a_speedup_divides_offsets_and_waits() {
 #[test]
 fn a_slice_counts_from_its_beginning_and_takes_sessions_along() {
     let text = burst(&[(5, 1), (6, 2), (7, 3), (8, 4)]);
-    let slice = Selection { from: Duration::from_secs(1), until: Some(Duration::from_secs(3)), ..Selection::default() };
+    let slice = Selection {
+        from: Duration::from_secs(1),
+        until: Some(Duration::from_secs(3)),
+        ..Selection::default()
+    };
     let (kept, dropped) = selected(&text, slice.clone());
     assert_eq!(offsets_s(&kept), [0.0, 1.0]);
     assert_eq!(dropped.outside, 2);
@@ -149,7 +159,8 @@ fn counts_models_and_lengths_are_selected() {
     assert_eq!(offsets_s(&kept), [0.0, 1.0]);
     let (kept, dropped) = selected(&text, Selection { models: vec!["m1".into()], ..Selection::default() });
     assert_eq!((offsets_s(&kept), dropped.other_model), (vec![0.0, 2.0], 2));
-    let limits = Selection { prompt_tokens_max: Some(2), output_tokens_max: Some(103), ..Selection::default() };
+    let limits =
+        Selection { prompt_tokens_max: Some(2), output_tokens_max: Some(103), ..Selection::default() };
     let (kept, dropped) = selected(&text, limits);
     let lengths: Vec<_> = kept.iter().map(|p| (p.entry.prompt_tokens(), p.entry.output_tokens)).collect();
     let some = |a, b| (Some(a), Some(b));

@@ -52,7 +52,11 @@ const WRITERS: [Writer; 12] = [
                 _ => "",
             };
             let model = quoted(entry.model.as_deref().unwrap());
-            format!("{},{},7,{model},{tokens},{output},,\"a, log\"", seconds(entry.at.unwrap()), quoted(session))
+            format!(
+                "{},{},7,{model},{tokens},{output},,\"a, log\"",
+                seconds(entry.at.unwrap()),
+                quoted(session)
+            )
         },
     },
     Writer {
@@ -158,7 +162,8 @@ const WRITERS: [Writer; 12] = [
         header: "",
         entry: |draws| {
             let (model, tokens) = (word(draws), length(draws));
-            let body = json!({ "model": model, "max_tokens": tokens, "prompt": text(draws) }).to_string().into();
+            let body =
+                json!({ "model": model, "max_tokens": tokens, "prompt": text(draws) }).to_string().into();
             let url = maybe(draws, text);
             Entry {
                 model: Some(model),
@@ -190,7 +195,8 @@ const WRITERS: [Writer; 12] = [
         header: "",
         entry: |draws| Entry { answer: Some(text(draws)), ..Entry::new(Prompt::Text(text(draws))) },
         write: |entry| {
-            json!({ "instruction": only_text(&entry.prompt), "context": " ", "response": entry.answer }).to_string()
+            json!({ "instruction": only_text(&entry.prompt), "context": " ", "response": entry.answer })
+                .to_string()
         },
     },
     Writer {
@@ -269,7 +275,9 @@ fn length(draws: &mut Stream) -> u32 {
 }
 
 fn ids(draws: &mut Stream) -> Vec<u64> {
-    (0..rng::below(draws, 5)).map(|_| u64::from(rng::below(draws, u32::MAX)) << rng::below(draws, 33)).collect()
+    (0..rng::below(draws, 5))
+        .map(|_| u64::from(rng::below(draws, u32::MAX)) << rng::below(draws, 33))
+        .collect()
 }
 
 fn maybe<T>(draws: &mut Stream, some: impl FnOnce(&mut Stream) -> T) -> Option<T> {
@@ -339,5 +347,11 @@ fn date(ns: u64) -> String {
     }
     let (hour, minute) = (second / 3600, second / 60 % 60);
     let fraction = format!("{:09}", ns % 1_000_000_000);
-    format!("{year}-{:02}-{:02} {hour:02}:{minute:02}:{:02}.{}", month + 1, days + 1, second % 60, &fraction[..7])
+    format!(
+        "{year}-{:02}-{:02} {hour:02}:{minute:02}:{:02}.{}",
+        month + 1,
+        days + 1,
+        second % 60,
+        &fraction[..7]
+    )
 }

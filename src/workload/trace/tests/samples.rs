@@ -99,7 +99,13 @@ fn burstgpt_marks_failed_calls_and_dropping_them_moves_no_other() {
     for (sample, all, failed) in [
         (
             sample!("burstgpt_v1.csv"),
-            &[(0, 410, 22), (0, 1500, 310), (1_000_000, 64, 0), (13_000_000, 220, 95), (13_000_000, 900, 140)][..],
+            &[
+                (0, 410, 22),
+                (0, 1500, 310),
+                (1_000_000, 64, 0),
+                (13_000_000, 220, 95),
+                (13_000_000, 900, 140),
+            ][..],
             2,
         ),
         (
@@ -110,7 +116,8 @@ fn burstgpt_marks_failed_calls_and_dropping_them_moves_no_other() {
     ] {
         assert_eq!(rows(sample), timed(all));
         let mut kept = Selection::default().of(planned(sample).into_iter().map(Ok));
-        let offsets: Vec<_> = kept.by_ref().map(|planned| planned.unwrap().offset_ns.unwrap() / 1000).collect();
+        let offsets: Vec<_> =
+            kept.by_ref().map(|planned| planned.unwrap().offset_ns.unwrap() / 1000).collect();
         let expected: Vec<_> =
             all.iter().enumerate().filter(|(row, _)| *row != failed).map(|(_, row)| row.0).collect();
         assert_eq!(offsets, expected);
@@ -238,10 +245,7 @@ fn sharegpt_gives_whole_conversations_or_what_vllm_takes() {
     let all = read(file, text, &Options { turns: Turns::All, ..Options::default() }).unwrap();
     let places: Vec<_> = all.iter().map(|entry| (entry.session.clone(), entry.turn)).collect();
     let named = |name: &str| Some(Session::Named(name.into()));
-    assert_eq!(
-        places,
-        [(named("a1_0"), Some(0)), (named("a1_0"), Some(1)), (named("a3_0"), Some(0))]
-    );
+    assert_eq!(places, [(named("a1_0"), Some(0)), (named("a1_0"), Some(1)), (named("a3_0"), Some(0))]);
     assert_eq!(pair(&all[1]).0, "And a soak test?");
     let vllm = read(file, text, &Options { turns: Turns::Vllm, ..Options::default() }).unwrap();
     let pairs: Vec<_> = vllm.iter().map(pair).collect();
@@ -284,7 +288,13 @@ fn aiperf_multi_turns_wait_for_the_answer_before() {
     let row = |planned: &Planned| {
         let Some(Session::Named(session)) = &planned.entry.session else { panic!("{planned:?}") };
         let wait_ms = planned.entry.after_previous.map(|wait| wait.as_millis());
-        (session.to_string(), planned.entry.turn.unwrap(), wait_ms, planned.entry.at, planned.entry.output_tokens)
+        (
+            session.to_string(),
+            planned.entry.turn.unwrap(),
+            wait_ms,
+            planned.entry.at,
+            planned.entry.output_tokens,
+        )
     };
     assert_eq!(
         planned.iter().map(row).collect::<Vec<_>>(),
