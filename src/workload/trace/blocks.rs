@@ -1,7 +1,7 @@
 //! The text of prompts of which a trace gives lengths and hashed blocks: equal ids become equal text.
 //!
-//! Owns the words of a block. One listed word is one token (see [`prompts`](crate::workload::prompts)); templates and
-//! tokenizers are not this file's business.
+//! Owns the words of a block. One listed word is one token (see [`prompts`]); templates and tokenizers are
+//! not this file's business.
 
 use rand_xoshiro::rand_core::Rng as _;
 

@@ -1,6 +1,6 @@
 //! Order of time, and what a selection makes of it.
 
-use std::io::Cursor;
+use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use super::super::*;
@@ -95,23 +95,70 @@ fn names_of_sessions_do_not_depend_on_the_way_to_them() {
     assert_ne!(in_file[0].session, in_file[1].session);
 }
 
+/// A file that is another one from the first move within it on.
+struct Swapped {
+    now: Cursor<Vec<u8>>,
+    then: Option<Vec<u8>>,
+}
+
+impl Read for Swapped {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.now.read(into)
+    }
+}
+
+impl BufRead for Swapped {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.now.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.now.consume(bytes);
+    }
+}
+
+impl Seek for Swapped {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.now.seek(to)
+    }
+
+    fn seek_relative(&mut self, distance: i64) -> io::Result<()> {
+        if let Some(then) = self.then.take() {
+            *self.now.get_mut() = then;
+        }
+        self.now.seek_relative(distance)
+    }
+}
+
 #[test]
 fn a_file_that_changes_under_a_replay_is_told() {
     let text = burst(&[(9, 1), (5, 2), (7, 3)]);
-    let survey = Survey::of("f", &mut Cursor::new(text.as_bytes()), &Options::default()).unwrap();
-    // As if it had been cut after the index was made: the first record in time is there, the next is not.
-    let options = Options::default();
-    let mut input = Cursor::new(text.into_bytes());
-    let mut replay = Replay::new("f", &mut input, &options, &survey).unwrap();
-    assert!(replay.next().unwrap().is_ok());
-    drop(replay);
-    let cut = input.get_ref().len() - 10;
-    input.get_mut().truncate(cut);
-    let mut longer = survey.clone();
-    longer.is_in_order = false;
-    let replay = Replay::new("f", &mut input, &options, &longer);
-    // What is left of the last row lacks a field.
-    assert_eq!(replay.unwrap_err().line, 4);
+    for (change, kept) in [
+        // The row that is due first is malformed, is gone, or has moved by a byte.
+        (text.replace("5,m0,2,102", "5,m0,x,102"), 0),
+        (text[..text.find("5,m0").unwrap()].to_owned(), 0),
+        (text.replace("9,m1", "9\n,m1"), 0),
+        // The others are.
+        (text.replace("7,m1,3,103", "7,m1,x,103"), 1),
+        (text.replace("9,m1,1,101", "9,m1,x,101"), 2),
+        (text.clone(), 3),
+    ] {
+        let mut input =
+            Swapped { now: Cursor::new(text.clone().into_bytes()), then: Some(change.clone().into_bytes()) };
+        let options = Options::default();
+        let survey = Survey::of("f", &mut input, &options).unwrap();
+        let planned: Vec<_> = Replay::new("f", &mut input, &options, &survey).unwrap().collect();
+        let (entries, errors) = planned.split_at(kept);
+        assert!(entries.iter().all(Result::is_ok), "{change}");
+        let errors: Vec<_> = errors.iter().map(|error| error.as_ref().unwrap_err()).collect();
+        assert_eq!(errors.len(), usize::from(kept < 3), "{change}");
+        for error in errors {
+            assert_eq!(error.reason, Reason::Changed);
+            // Where the row was, in what the file is now.
+            let line = [3, 4, 2][kept];
+            assert!((line..=line + 1).contains(&error.line), "{error} in {change}");
+        }
+    }
 }
 
 #[test]
