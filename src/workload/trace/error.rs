@@ -96,7 +96,7 @@ pub enum OnError {
 
 /// Longest record that is read, bytes: a line, a CSV record, an element of a JSON array.
 ///
-/// The largest that are known are sessions with every token of a long context written out, 54 MB.
+/// The longest lines that are known, whole agent sessions, have 54 MB.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// What a record's parser says.

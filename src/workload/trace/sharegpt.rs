@@ -8,7 +8,7 @@ use super::parser::Batch;
 /// Which turns of a conversation are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turns {
-    /// The first one of a person, and the answer after it.
+    /// The first one of a person that a model's answer follows, and that answer.
     #[default]
     First,
     /// Each one of a person with the answer after it, as the turns of one session.
