@@ -33,6 +33,8 @@ pub enum Purpose {
     PrefixChoice = 11,
     /// The words of a beginning that warm-up prompts share, disjoint from the measured ones.
     WarmupPrefix = 12,
+    /// The words of a hashed block of a trace.
+    TraceBlock = 20,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

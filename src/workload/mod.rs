@@ -8,6 +8,7 @@ pub mod content;
 pub mod lengths;
 pub mod preview;
 pub mod prompts;
+pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};

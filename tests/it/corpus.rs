@@ -35,3 +35,8 @@ fn sse_corpus_keeps_its_law() {
 fn http_response_corpus_keeps_its_law() {
     replay("http_response", tokload::wire::http::fuzz_http_response);
 }
+
+#[test]
+fn trace_corpus_keeps_its_law() {
+    replay("trace", tokload::workload::trace::fuzz_trace);
+}

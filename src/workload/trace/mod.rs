@@ -1,0 +1,58 @@
+//! Recorded traffic and prompt collections: what files of the public formats say, as one kind of [`Entry`].
+//!
+//! Owns the formats and their rules, one file each; the order by time, the cuts and filters, and the text of hashed
+//! blocks. It does not own files (bytes come from whoever opened them), tokenizers (a text whose tokens must be
+//! counted is handed on as text), or sending.
+//!
+//! ```text
+//! bytes ─ Reader ─> entries in file order ─ Survey, Replay ─> Planned in time order ─ Selection ─> what is sent
+//! ```
+//!
+//! **Memory.** A [`Reader`] holds one record: a line, a CSV record, an element of a JSON array. A file in order of
+//! time is replayed with nothing but that. For one that is not, [`Replay`] keeps 16 bytes per record, a time and a
+//! place in the file (160 MB for 10 million), and reads each record again when it is due. That was preferred to a
+//! window in which a file has to be sorted: a window too small gives a wrong order or a refusal, and no one knows how
+//! large it should be.
+//!
+//! **Errors.** A malformed record gives an [`Error`] with its file and line. It ends the reading, or is counted and
+//! skipped ([`OnError`]). Reading goes on behind it wherever a record's end can be seen.
+
+mod aiperf;
+mod azure;
+mod bailian;
+pub mod blocks;
+mod burstgpt;
+mod csv;
+mod dolly;
+mod entry;
+mod error;
+mod format;
+mod fuzz;
+mod json;
+mod lines;
+mod mooncake;
+mod numbers;
+mod openai_batch;
+mod order;
+mod parser;
+mod pieces;
+mod plain;
+mod reader;
+mod select;
+mod sharegpt;
+#[cfg(test)]
+mod tests;
+mod timestamp;
+mod vllm;
+mod weka;
+
+pub use entry::{Blocks, Entry, Prompt, Session};
+pub use error::{Error, OnError, Place, RECORD_BYTES_MAX, Reason};
+pub use format::Format;
+#[doc(hidden)]
+pub use fuzz::fuzz_trace;
+pub use order::{Input, Planned, Replay, Survey};
+pub use reader::{Counts, Options, Reader};
+pub use select::{Dropped, Selected, Selection, Speedup};
+pub use sharegpt::Turns;
+pub use vllm::sharegpt_keeps as vllm_sharegpt_keeps;

@@ -1,0 +1,178 @@
+//! Which entries of a trace are sent, when, and how long they are: pure functions over planned entries.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::entry::{Entry, Prompt, Session};
+use super::error::Error;
+use super::order::Planned;
+
+/// A choice among the entries of a trace, and changes to them. The default keeps all but failed calls, unchanged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// How much faster than recorded: 2 halves offsets and waiting times. `None` is 1.
+    pub speedup: Option<Speedup>,
+    /// Entries before this offset are left out, and offsets count from here. In recorded time.
+    pub from: Duration,
+    /// So are those from this offset on. In recorded time.
+    pub until: Option<Duration>,
+    /// Only so many entries are kept: the first ones.
+    pub entries_max: Option<u64>,
+    /// Longer prompts are cut to so many tokens, where the trace gives their length.
+    pub prompt_tokens_max: Option<u32>,
+    /// Longer answers are asked for with so many tokens.
+    pub output_tokens_max: Option<u32>,
+    /// Only entries of these models are kept; all if there is none.
+    pub models: Vec<Box<str>>,
+    /// Failed calls are sent too.
+    pub failed_too: bool,
+}
+
+/// A factor of time: finite and above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Speedup(f64);
+
+/// How many entries a selection has left out, and shortened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Failed calls.
+    pub failed: u64,
+    /// Of other models, or of none.
+    pub other_model: u64,
+    /// Before or behind the slice.
+    pub outside: u64,
+    /// Kept with a shorter prompt.
+    pub prompts_cut: u64,
+    /// Kept with a shorter answer.
+    pub outputs_cut: u64,
+}
+
+/// The entries that a [`Selection`] keeps.
+#[derive(Debug)]
+pub struct Selected<I> {
+    entries: I,
+    selection: Selection,
+    kept: u64,
+    dropped: Dropped,
+    /// Names of sessions with turns outside of the slice: their turns without a time are left out too. Formats whose
+    /// turns are linked give each of them a time.
+    outside: HashSet<Box<str>>,
+}
+
+impl Selection {
+    /// Applies it to entries, which are in order of time.
+    pub fn of<I: Iterator<Item = Result<Planned, Error>>>(self, entries: I) -> Selected<I> {
+        Selected { entries, selection: self, kept: 0, dropped: Dropped::default(), outside: HashSet::new() }
+    }
+
+    fn is_outside(&self, offset_ns: u64) -> bool {
+        let offset = Duration::from_nanos(offset_ns);
+        offset < self.from || self.until.is_some_and(|until| offset >= until)
+    }
+
+    fn is_of_other_model(&self, entry: &Entry) -> bool {
+        !self.models.is_empty() && !entry.model.as_ref().is_some_and(|model| self.models.contains(model))
+    }
+
+    fn hurry(&self, planned: &mut Planned) {
+        let from_ns = u64::try_from(self.from.as_nanos()).unwrap_or(u64::MAX);
+        let scale = |ns: u64| self.speedup.map_or(ns, |speedup| speedup.scale(ns));
+        planned.offset_ns = planned.offset_ns.map(|offset| scale(offset.saturating_sub(from_ns)));
+        if let Some(wait) = &mut planned.entry.after_previous {
+            *wait = Duration::from_nanos(scale(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)));
+        }
+    }
+}
+
+impl Speedup {
+    /// The factor, if it is one.
+    #[must_use]
+    pub fn new(factor: f64) -> Option<Speedup> {
+        (factor.is_finite() && factor > 0.0).then_some(Speedup(factor))
+    }
+
+    /// Rounded to the nanosecond, exact for 1. A time that becomes too long is the longest there is.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "`as` saturates; below 104 days a float holds every nanosecond, beyond it errs by two"
+    )]
+    fn scale(self, ns: u64) -> u64 {
+        if self.0 == 1.0 { ns } else { (ns as f64 / self.0).round() as u64 }
+    }
+}
+
+impl<I> Selected<I> {
+    /// What has been left out so far.
+    #[must_use]
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Whether the slice leaves it out. A turn without a time goes with its session.
+    fn cuts(&mut self, planned: &Planned) -> bool {
+        let session = match &planned.entry.session {
+            Some(Session::Named(name)) => Some(name),
+            _ => None,
+        };
+        match planned.offset_ns {
+            Some(offset_ns) if self.selection.is_outside(offset_ns) => {
+                if let Some(session) = session {
+                    self.outside.insert(session.clone());
+                }
+                true
+            }
+            Some(_) => false,
+            None => session.is_some_and(|session| self.outside.contains(session)),
+        }
+    }
+
+    fn shorten(&mut self, entry: &mut Entry) {
+        if let Some(max) = self.selection.prompt_tokens_max
+            && let Prompt::Tokens { count, blocks } = &mut entry.prompt
+            && *count > max
+        {
+            *count = max;
+            if let Some(blocks) = blocks {
+                blocks.ids.truncate(max.div_ceil(blocks.block_tokens.max(1)) as usize);
+            }
+            self.dropped.prompts_cut += 1;
+        }
+        if let Some(max) = self.selection.output_tokens_max
+            && entry.output_tokens.is_some_and(|tokens| tokens > max)
+        {
+            entry.output_tokens = Some(max);
+            self.dropped.outputs_cut += 1;
+        }
+    }
+}
+
+impl<I: Iterator<Item = Result<Planned, Error>>> Iterator for Selected<I> {
+    type Item = Result<Planned, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.selection.entries_max.is_some_and(|max| self.kept >= max) {
+                return None;
+            }
+            let mut planned = match self.entries.next()? {
+                Ok(planned) => planned,
+                Err(error) => return Some(Err(error)),
+            };
+            let counter = if planned.entry.failed && !self.selection.failed_too {
+                &mut self.dropped.failed
+            } else if self.selection.is_of_other_model(&planned.entry) {
+                &mut self.dropped.other_model
+            } else if self.cuts(&planned) {
+                &mut self.dropped.outside
+            } else {
+                self.kept += 1;
+                self.shorten(&mut planned.entry);
+                self.selection.hurry(&mut planned);
+                return Some(Ok(planned));
+            };
+            *counter += 1;
+        }
+    }
+}
