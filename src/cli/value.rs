@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Slo, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
 
@@ -184,6 +184,19 @@ pub fn timestamps(option: &str, text: &str) -> Result<Timestamps, Error> {
         _ => {
             Err(Error::new(option, format!("'{text}' is not a kind of stamps"), "give user, kernel or both"))
         }
+    }
+}
+
+/// Where the steady state begins.
+///
+/// # Errors
+/// Unknown names.
+pub fn steady_cut(option: &str, text: &str) -> Result<SteadyCut, Error> {
+    match text {
+        "default" => Ok(SteadyCut::Default),
+        "mser5" => Ok(SteadyCut::Mser5),
+        "none" => Ok(SteadyCut::None),
+        _ => Err(Error::new(option, format!("'{text}' is not a rule"), "give default, mser5 or none")),
     }
 }
 

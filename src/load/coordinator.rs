@@ -285,7 +285,12 @@ impl Engine for LoadEngine {
         let warm_up =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += records(&warm_up);
-        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
+        let leg = self.leg(
+            ordinal,
+            level,
+            Phase::Measured,
+            assemble::cut(level, self.setup.plan.steady_cut, &warm_up),
+        );
         let parts = self.parts(ordinal, level);
         let before = Usage::read();
         let outcome = self.run_leg(leg, parts, events)?;

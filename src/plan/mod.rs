@@ -37,6 +37,9 @@ pub struct Plan {
     /// Seed of every random draw, at most [`Plan::SEED_MAX`].
     #[serde(default)]
     pub seed: u64,
+    /// Where the steady state of a level begins.
+    #[serde(default)]
+    pub steady_cut: SteadyCut,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -325,6 +328,21 @@ pub enum Driver {
     IoUring,
 }
 
+/// Where the measurement window of a level begins that is bounded by time and at least 60 s long; others have no ramp
+/// cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyCut {
+    /// After 10 s, a tenth of the level or twice the median E2E, whichever is longest.
+    #[default]
+    Default,
+    /// Where the requests in flight settle (MSER-5), found when the level is over; as [`SteadyCut::Default`] where they
+    /// do not.
+    Mser5,
+    /// With the first planned send.
+    None,
+}
+
 /// What is kept beside the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -344,6 +362,7 @@ impl Plan {
     pub fn new(seed: u64) -> Plan {
         Plan {
             seed,
+            steady_cut: SteadyCut::default(),
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),

@@ -11,7 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     Arrivals, Burn, Client, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level, Limits,
-    Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Workload, nearest,
+    Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Workload,
+    nearest,
 };
 use crate::api::Dialect;
 
@@ -238,6 +239,7 @@ fn full_plan() -> Plan {
         Lengths::Drawn(Distribution::Lognormal { median: 1.0, sigma: 1.0, min: Some(1), max: Some(1) });
     Plan {
         seed: 0,
+        steady_cut: SteadyCut::Default,
         target,
         levels: vec![level],
         workload: Workload {

@@ -230,10 +230,8 @@ impl SimEngine {
         if work.leg.from_plan {
             record.flags.insert(Flags::FROM_PLAN);
         }
-        work.in_flight += 1;
-        work.check.sent += 1;
         self.gauges.on_sent();
-        work.tally.on_sent(self.now);
+        work.on_start(self.now);
         let client = &mut self.clients[slot];
         client.begin(due, self.now);
         client.exchange.begin(work.leg.ask_of(due.index), record);
@@ -312,7 +310,12 @@ impl Engine for SimEngine {
         let warm_up: Vec<ShardReport> =
             if level.warmups > 0 { self.warm_up(ordinal, level, events).reports } else { Vec::new() };
         self.records += assemble::records(&warm_up);
-        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
+        let leg = self.leg(
+            ordinal,
+            level,
+            Phase::Measured,
+            assemble::cut(level, self.setup.plan.steady_cut, &warm_up),
+        );
         let outcome = self.run_leg(leg, self.agenda(ordinal, level), level.load.cap, events);
         self.records += assemble::records(&outcome.reports);
         if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
-    Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo, Stop,
-    Target, Tls, Workload,
+    Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo,
+    SteadyCut, Stop, Target, Tls, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
@@ -34,6 +34,7 @@ pub(crate) fn plan() -> Plan {
     let open = Load { arrivals: Arrivals::Poisson { rate: 12.5 }, cap: Some(4), users: None, think_s: 0.0 };
     Plan {
         seed: 42,
+        steady_cut: SteadyCut::Default,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],

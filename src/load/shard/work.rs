@@ -13,6 +13,7 @@ use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
 use crate::run::{Example, ShardCheck};
+use crate::stats::Running;
 use crate::time::Stamp;
 
 /// E2E values kept for the cut of the level after a warm-up.
@@ -90,6 +91,18 @@ impl Work {
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
         self.end = later(start, self.leg.duration);
+        let moments = [start, self.window_start, self.end].map(Stamp::as_nanos);
+        self.check.running = Some(Running::marking(moments));
+    }
+
+    /// A request is taken in hand.
+    pub(crate) fn on_start(&mut self, now: Stamp) {
+        self.in_flight += 1;
+        self.check.sent += 1;
+        if let Some(running) = &mut self.check.running {
+            running.on_start(now.as_nanos());
+        }
+        self.tally.on_sent(now);
     }
 
     /// Whether the bytes of a read at `now` may have waited for the client, so that several events of it need not have
@@ -164,6 +177,9 @@ impl Work {
 
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
+        if let Some(running) = &mut self.check.running {
+            running.on_end(record.end.as_nanos());
+        }
         if record.outcome.is_failure() {
             self.keep_example(record.outcome, exchange.message());
         }
