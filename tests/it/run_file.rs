@@ -121,15 +121,7 @@ impl Sample {
             examples: examples(&records),
             interrupted: false,
         };
-        let summary = summary::level(&summary::Input {
-            records: Some(&records),
-            tally: &result.tally,
-            window: result.window,
-            span: result.span,
-            slo: *slo,
-            from_plan: level.load.judged_from_plan(),
-            timestamps: tokload::plan::Timestamps::Both,
-        });
+        let summary = summary::level(&summary::Input::new(&result, Some(&records), *slo));
         self.run.push(&result, &summary);
         self.records.extend(records);
     }
@@ -236,6 +228,10 @@ fn another_slo_changes_the_goodput_alone() {
         for (judged, stored) in anew.levels.iter_mut().zip(&sample.run.levels) {
             assert_ne!(judged.goodput, stored.goodput);
             judged.goodput = stored.goodput;
+            // How well attainment is known changes with it.
+            let (judged, stored) = (judged.statistics.as_mut().unwrap(), stored.statistics.as_ref().unwrap());
+            assert_ne!(judged.attainment, stored.attainment);
+            judged.attainment = stored.attainment;
         }
         assert_eq!(anew, sample.run);
     });
