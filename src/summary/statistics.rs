@@ -277,16 +277,22 @@ fn attainment(level: &Level<'_>) -> Option<AttainmentStatistics> {
         good: share.ones() as u64,
         design_effect: share.design_effect(),
         n_eff: share.n_effective(),
-        low,
-        high,
+        low: rounded(low),
+        high: rounded(high),
     })
+}
+
+/// To twelve digits: what the last places of a root or an exponential are depends on the machine, and a run file must
+/// not.
+fn rounded(end: f64) -> f64 {
+    format!("{end:.11e}").parse().unwrap_or(end)
 }
 
 impl Estimate {
     /// Of values that are never below 0.
     fn of(batches: &BatchMeans) -> Estimate {
         let Interval { low, high } = batches.interval(Confidence::C95).clamped(0.0, f64::MAX);
-        Estimate { value: batches.mean(), low, high }
+        Estimate { value: batches.mean(), low: rounded(low), high: rounded(high) }
     }
 }
 

@@ -31,4 +31,5 @@ mod schedule;
 mod simulate;
 mod simulate_args;
 mod slow_client;
+mod statistics;
 mod wire_split;

@@ -41,7 +41,8 @@ pub(crate) fn plan() -> Plan {
     plan
 }
 
-fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
+/// The level's result and its measured records, in the order of their indices.
+pub(crate) fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
     let template =
         Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
     let target = Target {
@@ -77,7 +78,7 @@ fn level(load: Load, units: u64) -> Level {
     Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 }, warmups: 0 }
 }
 
-fn batching(slots: u32) -> model::Settings {
+pub(crate) fn batching(slots: u32) -> model::Settings {
     model::Settings::serving(Serving::Batching(Batching { slots, ..Batching::default() }))
 }
 
