@@ -9,8 +9,10 @@ use tokload::engine::Engine;
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
 use tokload::metrics::{Class, Phase, Record};
 use tokload::mock::{Faults, Mock, Settings};
-use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Stop};
+use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
 use tokload::run::LevelResult;
+use tokload::stats::little::Verdict;
+use tokload::summary::{self, Input};
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
 use tokload::workload::Content;
@@ -128,7 +130,17 @@ pub(crate) fn run_through(
         .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
         .collect();
     assert_eq!(records.len() as u64, result.records.unwrap().count);
+    check_books(&result, &records);
     Run { result, records }
+}
+
+/// Whatever the server does, the records agree with what the shards counted in flight meanwhile.
+fn check_books(result: &LevelResult, records: &[Record]) {
+    let summary = summary::level(&Input::new(result, Some(records), Slo::default()));
+    if let Some(little) = summary.statistics.unwrap().little {
+        assert!(little.counter_gap.is_some_and(|gap| gap < 1e-9), "{little:?}");
+        assert_ne!(little.verdict, Verdict::Broken, "{little:?}");
+    }
 }
 
 pub(crate) fn run(plan: &Plan, shards: usize, level: &Level) -> Run {

@@ -1,12 +1,13 @@
 //! Remarks without which the numbers would mislead: how they were measured, and what to distrust.
 
 use super::Note;
+use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Slo};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
-use crate::stats::Quantile;
+use crate::stats::{Confidence, Quantile, order};
 
 /// The remarks on `run`, the most general first.
 pub(super) fn of(run: &RunFile) -> Vec<Note> {
@@ -15,6 +16,8 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.outcome(run);
     notes.latencies();
     notes.windows();
+    notes.steadiness();
+    notes.support();
     notes.goodput();
     notes.arrivals();
     notes.prompt_tokens(plan.as_ref());
@@ -80,7 +83,58 @@ impl Notes<'_> {
                 seconds(start, end),
                 seconds(level.span.t0_ns, start)
             );
-            self.say(text);
+            let steady = level.statistics.as_ref().map(|statistics| statistics.steady);
+            match steady.and_then(|steady| Some((steady.found?, steady.fixed_start_ns))) {
+                Some((true, fixed)) => self.say(format!(
+                    "{text} (MSER-5; ITL is of requests planned from {:.1} s on, as it is pooled meanwhile)",
+                    seconds(level.span.t0_ns, fixed)
+                )),
+                Some((false, _)) => self.warn(format!("{text}: MSER-5 found no steady state")),
+                None => self.say(text),
+            }
+        }
+    }
+
+    /// Levels that grew.
+    fn steadiness(&mut self) {
+        for level in self.levels {
+            let Some(steady) = level.statistics.as_ref().map(|statistics| statistics.steady) else {
+                continue;
+            };
+            let mut grew = Vec::new();
+            if steady.saturated == Some(true) {
+                let share = steady.completed as f64 / steady.planned as f64;
+                grew.push(format!("{} % of the planned requests were completed", format::percent(share)));
+            }
+            if let Some(trend) = steady.trend.filter(|trend| trend.growing) {
+                let (first, last) = (format::rate(trend.first_quarter), format::rate(trend.last_quarter));
+                grew.push(format!("requests under way grew from {first} to {last}"));
+            }
+            if grew.is_empty() {
+                continue;
+            }
+            let grew = grew.join(", ");
+            self.warn(if steady.latency_grows {
+                format!("`{GROWS}`: {}: {grew}; its latencies grow with run length", level.label)
+            } else {
+                format!("{}: not stationary, {grew}", level.label)
+            });
+        }
+    }
+
+    /// What the mark of unsupported percentiles means, with the number of each level.
+    fn support(&mut self) {
+        let marked = self.levels.iter().filter_map(|level| Some((level, least_n_eff(level)?)));
+        let levels: Vec<String> =
+            marked.map(|(level, n_eff)| format!("{} has {n_eff:.0}", level.label)).collect();
+        let needed = |quantile| order::n_for_upper_end(quantile, Confidence::C95).unwrap_or(0);
+        if !levels.is_empty() {
+            self.say(format!(
+                "`{UNSUPPORTED}`: unsupported, too few independent requests: p50 takes n_eff {}, p99 {}; {}",
+                needed(Quantile::P50),
+                needed(Quantile::P99),
+                levels.join(", ")
+            ));
         }
     }
 
@@ -228,6 +282,17 @@ impl Notes<'_> {
             _ => Some(format!(" ({})", labels.join(", "))),
         }
     }
+}
+
+/// The least number of independent requests behind a percentile of the table that is marked for it.
+fn least_n_eff(level: &LevelBlock) -> Option<f64> {
+    let statistics = level.statistics.as_ref().filter(|statistics| !statistics.steady.latency_grows)?;
+    let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(|m| statistics.latency(m));
+    let marked = shown.filter(|latency| {
+        let known = [Quantile::P50, Quantile::P99].into_iter().filter_map(|q| latency.quantile(q));
+        known.into_iter().any(|known| !known.supported)
+    });
+    marked.map(|latency| latency.n_eff).reduce(f64::min)
 }
 
 /// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.

@@ -48,7 +48,7 @@ impl Ordered {
     /// With the same values `sorted`.
     pub(in crate::summary) fn ranked(self, metric: Metric, sorted: &[f64]) -> LatencyStatistics {
         let n_eff = self.n_eff;
-        let known = |quantile| Some(quantile_of(sorted, quantile, n_eff)?);
+        let known = |quantile| quantile_of(sorted, quantile, n_eff);
         LatencyStatistics {
             metric,
             n: sorted.len() as u64,
