@@ -253,6 +253,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--slots", "sequences"),
     ("--speeds", "without unit"),
     ("--start-spread", "microseconds"),
+    ("--steady-cut", "60 s"),
     ("--step-tokens-max", "tokens"),
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),

@@ -4,10 +4,14 @@ use tokload::metrics::{Metric, Record};
 use tokload::model::{self, Freeze};
 use tokload::plan::{Arrivals, Level, Load, Plan, Slo, SteadyCut, Stop};
 use tokload::run::LevelResult;
+use tokload::run_file::schema::{EnvironmentBlock, TargetBlock};
+use tokload::run_file::write::to_json;
+use tokload::run_file::{Loaded, RunFile, WallTime};
 use tokload::stats::Quantile;
 use tokload::stats::little::Verdict;
 use tokload::summary::{self, Input, LevelSummary, Statistics};
 
+use crate::run_file::Sample;
 use crate::simulate::{self, batching, plan};
 
 /// Requests per second that the server can just do.
@@ -234,6 +238,41 @@ fn mser5_moves_the_window_behind_a_slow_start() {
     let run = Run::with(&Plan { steady_cut: SteadyCut::Mser5, ..plan() }, batching(16), &growing);
     assert_eq!(run.statistics().steady.found, Some(false));
     assert_eq!(run.summary().window, run.result.window);
+}
+
+/// The window that MSER-5 moved, the engine's own one and its count are stored, so that the numbers can be made anew.
+#[test]
+fn a_stored_level_judged_anew_is_the_same_by_every_rule() {
+    for steady_cut in [SteadyCut::Default, SteadyCut::Mser5, SteadyCut::None] {
+        let plan = Plan { steady_cut, slo: Slo { ttft_ms: Some(100.0), ..Slo::default() }, ..plan() };
+        let mut server = batching(16);
+        server.freezes = vec![Freeze { at_s: 0.0, for_s: 8.0 }];
+        let run = Run::with(&plan, server, &timed(open(60.0, None), 60.0));
+        let summary = run.summary();
+        let nobody = (EnvironmentBlock::default(), TargetBlock::default());
+        let mut stored = RunFile::new(WallTime::from_unix_nanos(0), &plan, nobody.0, nobody.1);
+        stored.push(&run.result, &summary);
+        let directory = tempfile::tempdir().unwrap();
+        let mut sample = Sample { run: stored, records: run.records };
+        let destination = sample.write(directory.path().join("run.json"));
+        let loaded = Loaded::open(destination.path()).unwrap();
+        let anew = loaded.judged_by(&plan.slo).unwrap();
+        assert_eq!(anew.levels[0].statistics, summary.statistics);
+        assert_eq!(anew, sample.run, "{steady_cut:?}");
+        assert_eq!(
+            anew.levels[0].window.start_ns > anew.levels[0].fixed_window().start.as_nanos(),
+            steady_cut == SteadyCut::Mser5
+        );
+        // A file from before there were statistics can still get them, without what was counted then.
+        let mut text: serde_json::Value = serde_json::from_str(&to_json(&sample.run)).unwrap();
+        assert!(text["levels"][0].as_object_mut().unwrap().remove("statistics").is_some());
+        std::fs::write(destination.path(), text.to_string()).unwrap();
+        let old = Loaded::open(destination.path()).unwrap();
+        assert_eq!(old.run.levels[0].statistics, None);
+        let anew = old.judged_by(&plan.slo).unwrap();
+        let little = anew.levels[0].statistics.as_ref().unwrap().little.unwrap();
+        assert_eq!((little.counted, little.counter_gap), (None, None));
+    }
 }
 
 #[test]
