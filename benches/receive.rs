@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use monoio::io::AsyncReadRent as _;
 use tokload::mock::{Mock, Settings};
+use tokload::model;
 use tokload::pace::{self, Mode, Pace};
 use tokload::plan::Driver;
 use tokload::sys::affinity::pin_to;
@@ -57,8 +58,7 @@ fn main() {
 
 fn measure(way: Way, driver: Driver, streams: usize) -> f64 {
     let settings = Settings {
-        ttft: Duration::from_millis(200),
-        itl: Duration::from_millis(20),
+        serving: model::Settings::fixed(200.0, 20.0),
         cores: Some(vec![1]),
         ..Settings::default()
     };

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What tokload costs: CPU per streamed event, memory per open stream, and 16 000 streams at once.
 
-    tools/cost.py [cpu] [memory] [scale] [--turns 3] [--shared ../shared]
+    tools/cost.py [cpu] [stamps] [memory] [scale] [--turns 3] [--baseline BINARY] [--shared ../shared]
 
 CPU is compared with that of a drain-only client (epoll and recv, nothing else) against the same server, in turns; a run
-of one request is subtracted from tokload's, the client's is counted from its first request on. Memory is the growth of
+of one request is subtracted from tokload's, the client's is counted from its first request on. What kernel stamps add
+is the ratio of neighbouring turns with and without them; with a --baseline, a tokload from before a change, its ratio
+to the present one without stamps is shown as well. Memory is the growth of
 the peak resident set per stream, between a run with few streams and one with many. At scale, one process holds all
 streams against the reference server and against `tokload mock-server`; no request may fail.
 """
@@ -16,6 +18,8 @@ from reference import REQUEST_S, TOKENS, rank
 
 CPU_STREAMS = (256, 1024)
 CPU_RATIO = 1.35
+STAMP_STREAMS = 1000
+STAMP_RATIO, ELSE_RATIO = 1.15, 1.03
 MEMORY_STREAMS = (64, 4096)
 MEMORY_KIB = 16.0
 SCALE_STREAMS = 16_000
@@ -72,6 +76,40 @@ def cpu(asked, refserver, floor):
                      "PASS" if ratio <= CPU_RATIO else "FAIL"])
     print(f"CPU per streamed event, us, less a trivial run's {trivial * 1e3:.0f} ms")
     reference.table(["streams", "tokload", "drain client", "ratio", "of single turns", "bound", ""], rows)
+    reference.busy_note(others, "the median of the turns")
+    return passed
+
+
+def stamps(asked, refserver, _floor):
+    kinds = {"user": (asked.tokload, ["--timestamps", "user"]), "both": (asked.tokload, ["--timestamps", "both"])}
+    if asked.baseline:
+        kinds["baseline"] = (asked.baseline, [])
+    spent, others = {kind: [] for kind in kinds}, []
+    requests = STAMP_STREAMS * asked.waves
+    for turn in range(asked.turns):
+        print(f"{STAMP_STREAMS} streams, turn {turn + 1} of {asked.turns}: "
+              f"{len(kinds) * asked.waves * REQUEST_S:.0f} s", file=sys.stderr)
+        # Whoever comes first in one turn comes last in the next.
+        for kind in list(kinds)[::1 if turn % 2 else -1]:
+            binary, words = kinds[kind]
+            (done, run), truth = served(refserver, lambda server: reference.tokload(
+                binary, server, [*closed(STAMP_STREAMS, requests), *words]))
+            if kind == "both" and run["levels"][0]["self_check"]["timestamps"] != "both":
+                sys.exit("no kernel stamps here")
+            spent[kind].append(done.cpu_s * 1e6 / truth["content_events"])
+            others.append(done.others)
+    rows, passed = [], True
+    for name, kind, base, bound in [("kernel stamps", "both", "user", STAMP_RATIO),
+                                    ("all else since the baseline", "user", "baseline", ELSE_RATIO)]:
+        if base not in spent:
+            continue
+        ratios = [a / b for a, b in zip(spent[kind], spent[base])]
+        ratio = rank(ratios, 0.5)
+        passed &= ratio <= bound
+        rows.append([name, f"{rank(spent[kind], 0.5):.2f}", f"{rank(spent[base], 0.5):.2f}", f"{ratio:.3f}",
+                     f"{min(ratios):.3f} to {max(ratios):.3f}", f"{bound:.2f}", "PASS" if ratio <= bound else "FAIL"])
+    print(f"\nCPU per streamed event at {STAMP_STREAMS} streams, us, start and end included")
+    reference.table(["what is added", "with", "without", "ratio", "of single turns", "bound", ""], rows)
     reference.busy_note(others, "the median of the turns")
     return passed
 
@@ -134,10 +172,11 @@ def most_at_once(records):
 
 
 def main():
-    checks = {"cpu": cpu, "memory": memory, "scale": scale}
+    checks = {"cpu": cpu, "stamps": stamps, "memory": memory, "scale": scale}
     options = reference.options(__doc__.split("\n")[0])
     options.add_argument("checks", nargs="*", help=f"of {', '.join(checks)}; default all")
     options.add_argument("--waves", type=int, default=6, help="requests of each stream; default 6")
+    options.add_argument("--baseline", help="a tokload from before the change whose cost is asked for")
     asked = options.parse_args()
     unknown = set(asked.checks) - set(checks)
     if unknown:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Whether a simulated server and the same model behind a socket give the same numbers, and how fast simulating is.
 
-    tools/twin.py [agree] [fit] [speed] [repeat] [all]
+    tools/twin.py [--workers 1] [agree] [fit] [speed] [repeat] [all]
 
 agree: a sweep is run against `tokload mock-server` and simulated; medians are compared. Once with users who think for
 a few ms, so that requests come in the middle of a step in both, and once with users who do not, whose next request
-leaves at the end of a step: over a network it comes just after the next one has begun.
+leaves at the end of a step: over a network it comes just after the next one has begun. With --workers 2 the mock
+server has two threads, which share the model and, here, a core.
 fit: a server is estimated from a measured sweep, and what it gives at numbers of users that were not measured is
 compared with what is measured there.
 speed: tokens simulated per second, and memory.
@@ -54,8 +55,9 @@ SPEED = {
 class Mock(reference.Server):
     """`tokload mock-server` on a free port."""
 
-    def __init__(self, binary):
-        argv = reference.pinned(reference.SERVER_CORE, [binary, "mock-server", "--port", "0", *MODEL])
+    def __init__(self, asked):
+        words = [asked.tokload, "mock-server", "--port", "0", "--workers", asked.workers, *MODEL]
+        argv = reference.pinned(reference.SERVER_CORE, words)
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said = self.process.stderr.readline()
         address = re.search(r"http://\S+:\d+", said)
@@ -96,11 +98,11 @@ class Simulation:
                 self.records = file.read()
 
 
-def measure(binary, words):
+def measure(asked, words):
     """`words` against a fresh mock server; (run file, cores that others used meanwhile)."""
-    server = Mock(binary)
+    server = Mock(asked)
     try:
-        done, run = reference.tokload(binary, server, words, limit_s=300)
+        done, run = reference.tokload(asked.tokload, server, words, limit_s=300)
     finally:
         if server.process.poll() is None:
             server.stop()
@@ -127,15 +129,15 @@ def same_load(label, measured, simulated):
         sys.exit(f"{label}: {each[0]} prompt and output tokens per request measured, {each[1]} simulated")
 
 
-def agree(binary):
+def agree(asked):
     rows, passed, others = [], True, []
     for kind, words in USERS.items():
         print(f"users {kind}: {4 * AGREE_S + 6} s", file=sys.stderr)
         plan = ["--max-concurrency", "1,4,16,64", "--num-prompts", "192", "--duration", str(AGREE_S), "--seed", "1",
                 *sizes(), *words]
-        run, busy = measure(binary, plan)
+        run, busy = measure(asked, plan)
         others.append(busy)
-        twin = Simulation(binary, [*MODEL, "--num-warmups", "0", *plan]).run
+        twin = Simulation(asked.tokload, [*MODEL, "--num-warmups", "0", *plan]).run
         for real, virtual in zip(run["levels"], twin["levels"], strict=True):
             users = real["setting"]["load"]["users"]
             same_load(f"{users} users {kind}", real, virtual)
@@ -173,19 +175,19 @@ def estimated(binary, run):
     return done.stdout.rsplit("next:", 1)[0].strip(), command[2:at] + command[at + 2:]
 
 
-def fit(binary):
+def fit(asked):
     print(f"{len(FIT_USERS)} levels for the fit and {len(FIT_UNSEEN)} others: about 60 s", file=sys.stderr)
-    runs = [measure(binary, [*sizes(), *sweep(users)]) for users in (*FIT_USERS, *FIT_UNSEEN)]
+    runs = [measure(asked, [*sizes(), *sweep(users)]) for users in (*FIT_USERS, *FIT_UNSEEN)]
     known, unseen = runs[:len(FIT_USERS)], runs[len(FIT_USERS):]
     # One run file of all levels: each has requests by its users, which one run cannot order.
     run = known[0][0]
     run["levels"] = [level for other, _ in known for level in other["levels"]]
-    text, server = estimated(binary, run)
+    text, server = estimated(asked.tokload, run)
     print(f"{text}\n")
     rows, passed = [], True
     for users, (real, _) in zip(FIT_UNSEEN, unseen, strict=True):
         real = real["levels"][0]
-        virtual = Simulation(binary, [*server, "--num-warmups", "0", *sweep(users)]).run["levels"][0]
+        virtual = Simulation(asked.tokload, [*server, "--num-warmups", "0", *sweep(users)]).run["levels"][0]
         same_load(f"{users} users", real, virtual)
         pairs = [("output tok/s", *(level["rates"]["window"]["out_tok_s"] for level in (real, virtual)))]
         pairs += [(f"{metric.upper()} ms", median_ms(real, metric), median_ms(virtual, metric))
@@ -202,11 +204,11 @@ def fit(binary):
     return passed
 
 
-def speed(binary):
+def speed(asked):
     rows, passed = [], True
     for name, (bounded, words) in SPEED.items():
-        done = Simulation(binary, [*MODEL, "--num-warmups", "0", "--random-input-len", "16", "--random-output-len",
-                                   "64", *words], save=False)
+        done = Simulation(asked.tokload, [*MODEL, "--num-warmups", "0", "--random-input-len", "16",
+                                          "--random-output-len", "64", *words], save=False)
         level = done.run["levels"][0]
         if level["counts"]["failed"]:
             sys.exit(f"{name}: {level['counts']['failed']} requests failed")
@@ -223,7 +225,7 @@ def speed(binary):
     return passed
 
 
-def repeat(binary):
+def repeat(asked):
     plans = {
         "closed loop": ["--max-concurrency", "1,16,64", "--num-prompts", "400"],
         "open loop, noise, 3 replicas": ["--request-rate", "20,60", "--num-prompts", "400", "--noise", "0.2",
@@ -231,7 +233,7 @@ def repeat(binary):
     }
     rows, passed = [], True
     for name, words in plans.items():
-        once, again, other = (Simulation(binary, [*MODEL, "--seed", seed, *sizes(), *words]) for seed in "778")
+        once, again, other = (Simulation(asked.tokload, [*MODEL, "--seed", seed, *sizes(), *words]) for seed in "778")
         # With another seed something must differ, or nothing was compared. Prompts do, but no time shows it without
         # a draw.
         drawn = "--noise" not in words or once.records != other.records
@@ -250,6 +252,7 @@ def main():
     checks = {"agree": agree, "fit": fit, "speed": speed, "repeat": repeat}
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--tokload", default=os.path.join(reference.ROOT, "target/release/tokload"))
+    options.add_argument("--workers", type=int, default=1, help="threads of the mock server; default 1")
     options.add_argument("checks", nargs="*", help=f"of {', '.join(checks)}, all; default all")
     asked = options.parse_args()
     unknown = set(asked.checks) - set(checks) - {"all"}
@@ -261,7 +264,7 @@ def main():
     for name in wanted:
         if passed:
             print()
-        passed.append(checks[name](asked.tokload))
+        passed.append(checks[name](asked))
     sys.exit(0 if all(passed) else 1)
 
 

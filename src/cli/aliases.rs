@@ -209,8 +209,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
     (&["--pace", "--start", "--share", "--until-ci", "--busy-poll"], Refuse(LATER, "leave it out")),
-    // Taken without a verdict on validity, it would vouch for results that nobody has looked at.
-    (&["--strict"], Refuse(LATER, "leave it out: results carry no verdict on their validity so far")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (

@@ -9,6 +9,7 @@ use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo, FromArgs};
 
 use super::aliases::Tool;
 use super::help;
+use super::lint;
 use super::model_options::ModelArgs;
 use super::normalise::{self, Normal};
 use super::simulate;
@@ -196,6 +197,22 @@ pub struct RunArgs {
     #[argh(option, arg_name = "share")]
     pub failed_request_threshold: Option<String>,
 
+    /// exit code 4 if the measurement is invalid (default: off)
+    #[argh(switch)]
+    pub strict: bool,
+    /// declare that the server starts anew before each configuration (default: not said, and a line says so)
+    #[argh(switch)]
+    pub fresh_server: bool,
+    /// declare that it goes on from one to the next (default: not said)
+    #[argh(switch)]
+    pub no_fresh_server: bool,
+    /// declare that hardware and software are those of production (default: not said, and a line says so)
+    #[argh(switch)]
+    pub same_as_production: bool,
+    /// declare that they are not (default: not said)
+    #[argh(switch)]
+    pub no_same_as_production: bool,
+
     /// threads that send and receive (default: one per core, one core left free when there are more than two)
     #[argh(option, arg_name = "n")]
     pub workers: Option<String>,
@@ -309,7 +326,17 @@ pub struct ReportArgs {
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,
+    /// also say in words why throughput bends, with Little's law line by line (default: off)
+    #[argh(switch)]
+    pub explain: bool,
+    /// exit code 4 if the measurement is invalid (default: off)
+    #[argh(switch)]
+    pub strict: bool,
 }
+
+/// Look a plan over before it is run: what would make its numbers less than they seem.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct LintArgs {}
 
 /// Serve the APIs of OpenAI and Ollama with set times and set faults, to test load generators with.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
@@ -434,6 +461,15 @@ pub struct SimulateWords {
     pub plan: RunArgs,
 }
 
+/// What was typed for `lint`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LintWords {
+    /// The options of its own: none yet.
+    pub own: LintArgs,
+    /// The plan, by the options of `run`.
+    pub plan: RunArgs,
+}
+
 /// What was typed for `mock-server`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MockServerWords {
@@ -446,6 +482,8 @@ pub struct MockServerWords {
 /// A command with what was typed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
+    /// `lint`
+    Lint(Box<LintWords>),
     /// `mock-server`
     MockServer(Box<MockServerWords>),
     /// `quick`
@@ -490,6 +528,10 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
         Normal::Text(text) => Ok(Asked::Text(text)),
         Normal::Command { name, tool, args, notes } => {
             let command = match name {
+                Name::Lint => Command::Lint(Box::new(LintWords {
+                    own: by_argh(name, &args, 0)?,
+                    plan: by_argh(name, &args, 1)?,
+                })),
                 Name::MockServer => Command::MockServer(Box::new(MockServerWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,
@@ -534,6 +576,8 @@ pub enum Name {
     Run,
     /// `report`
     Report,
+    /// `lint`
+    Lint,
     /// `simulate`
     Simulate,
     /// `mock-server`
@@ -551,12 +595,14 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 5] = [Name::Quick, Name::Run, Name::Report, Name::Simulate, Name::MockServer];
+    pub const ALL: [Name; 6] =
+        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer];
 
     /// As typed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Name::Lint => "lint",
             Name::MockServer => "mock-server",
             Name::Quick => "quick",
             Name::Report => "report",
@@ -571,6 +617,7 @@ impl Name {
     #[must_use]
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
+            Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
             Name::Report => vec![ReportArgs::get_args_info()],
@@ -603,13 +650,17 @@ impl Name {
     /// Why it does not take an option of its parts, and what to do instead; `None`: it takes it.
     #[must_use]
     pub fn refusal(self, option: &str) -> Option<(&'static str, &'static str)> {
-        if self == Name::Simulate { simulate::refusal(option) } else { None }
+        match self {
+            Name::Lint => lint::refusal(option),
+            Name::Simulate => simulate::refusal(option),
+            Name::MockServer | Name::Quick | Name::Report | Name::Run => None,
+        }
     }
 
     /// Whether it takes the options of a plan, and with them the other tools' names for these.
     #[must_use]
     pub fn takes_a_plan(self) -> bool {
-        matches!(self, Name::Run | Name::Simulate)
+        matches!(self, Name::Lint | Name::Run | Name::Simulate)
     }
 
     /// Its help.

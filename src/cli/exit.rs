@@ -14,6 +14,8 @@ pub enum Exit {
     BadArguments = 2,
     /// The target could not be reached or was not ready.
     Unreachable = 3,
+    /// The measurement is not valid, and `--strict` was given.
+    NotValid = 4,
     /// Our own fault: an error that no input should cause.
     OwnFault = 5,
     /// Interrupted by the user, after partial results were written.
@@ -51,9 +53,10 @@ mod tests {
             Exit::GateFailed,
             Exit::BadArguments,
             Exit::Unreachable,
+            Exit::NotValid,
             Exit::OwnFault,
             Exit::Interrupted,
         ];
-        assert_eq!(all.map(Exit::code), [0, 1, 2, 3, 5, 130]);
+        assert_eq!(all.map(Exit::code), [0, 1, 2, 3, 4, 5, 130]);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn of_program() -> String {
     out.push_str(
         "Exit codes: 0 done, 1 a gate failed, 2 bad arguments, plan or file, 3 target unreachable,\n",
     );
-    out.push_str("5 our own fault, 130 interrupted.\n");
+    out.push_str("4 measurement invalid (with --strict), 5 our own fault, 130 interrupted.\n");
     out
 }
 
@@ -100,7 +100,7 @@ fn entry(out: &mut String, term: &str, description: &str) {
 /// The options that begin a group, with its heading.
 fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let (own, of_plans): (&[_], &[_]) = match name {
-        Name::Run => (&[], &PLAN_HEADINGS),
+        Name::Lint | Name::Run => (&[], &PLAN_HEADINGS),
         Name::Simulate => (&SIMULATE_HEADINGS, &PLAN_HEADINGS),
         Name::MockServer => (&MOCK_HEADINGS, &[]),
         Name::Quick | Name::Report => (&[], &[]),
@@ -111,11 +111,12 @@ fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static
 const SIMULATE_HEADINGS: [(&str, &str); 3] =
     [("--fit", "The simulation"), ("--model-preset", "The server"), ("--backend", "How to ask")];
 
-const PLAN_HEADINGS: [(&str, &str); 7] = [
+const PLAN_HEADINGS: [(&str, &str); 8] = [
     ("--base-url", "Whom to ask"),
     ("--max-concurrency", "How requests arrive"),
     ("--dataset-name", "What to ask"),
     ("--goodput", "Limits"),
+    ("--strict", "What the numbers are worth"),
     ("--workers", "The client"),
     ("--output-file", "The result"),
     ("--config", "The plan"),

@@ -11,7 +11,6 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
 use crate::mock::{Identity, Mock, ReasoningField, Role, Settings, Spread, Truth, Usage};
-use crate::model::{self, Fixed, Serving};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
@@ -118,15 +117,7 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
         (false, true) => Usage::Never,
         (false, false) => Usage::Asked,
     };
-    let serving =
-        server.settings(settings.seed, &model::Settings::serving(Serving::Fixed(Fixed::default())))?;
-    if serving.is_shared() && settings.workers > 1 {
-        // Threads that share one server would have to wait for each other at each of its steps.
-        let wrong = "several threads cannot share one server whose requests slow each other down";
-        let remedy = "give 1, or fixed times, --ttft and --itl, for more";
-        return Err(Error::new("--workers", wrong, remedy));
-    }
-    settings.serving = Some(serving);
+    settings.serving = server.settings(settings.seed, &settings.serving)?;
     settings.accounts_max = if args.dump.is_some() { DUMPED_MAX } else { 0 };
     Ok(settings)
 }
@@ -226,6 +217,7 @@ fn timer(option: &str, text: &str) -> Result<Mode, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{self, Serving};
 
     fn of(change: impl FnOnce(&mut MockServerArgs)) -> Result<Settings, Error> {
         let mut words = MockServerWords::default();
@@ -271,7 +263,7 @@ mod tests {
         let serving = |change: fn(&mut MockServerWords)| {
             let mut words = MockServerWords::default();
             change(&mut words);
-            settings(&words).map(|settings| settings.model_settings())
+            settings(&words).map(|settings| settings.serving)
         };
         let Serving::Fixed(fixed) = serving(|_| {}).unwrap().serving else { panic!("not fixed") };
         assert_eq!((fixed.ttft_ms, fixed.itl_ms), (200.0, 20.0));
@@ -280,11 +272,15 @@ mod tests {
         let error = |change| serving(change).unwrap_err().to_string();
         assert!(error(|words| words.server.ttft = Some("-1".to_owned())).contains("--ttft"));
         assert!(error(|words| words.server.slots = Some("0".to_owned())).contains("--slots"));
-        let shared = error(|words| {
-            words.server.slots = Some("4".to_owned());
-            words.own.workers = Some("2".to_owned());
-        });
-        assert!(shared.contains("cannot share one server"), "{shared}");
+    }
+
+    #[test]
+    fn threads_may_share_one_modelled_server() {
+        let mut words = MockServerWords::default();
+        words.server.slots = Some("4".to_owned());
+        words.own.workers = Some("2".to_owned());
+        let settings = settings(&words).unwrap();
+        assert!(settings.serving.is_shared() && settings.workers == 2);
     }
 
     #[test]

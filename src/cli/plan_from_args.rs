@@ -7,7 +7,7 @@ use super::aliases::Tool;
 use super::args::RunArgs;
 use super::value::{self, Format};
 use crate::api::Dialect;
-use crate::plan::{Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
+use crate::plan::{Declared, Endpoint, Error, Limits, Plan, Sampling, Secrets, Slo, Workload};
 
 mod lengths;
 mod levels;
@@ -44,6 +44,8 @@ pub struct Order {
     pub ready_check_s: f64,
     /// Share of failed requests above which the run has failed; `None`: only if all failed.
     pub failed_share_max: Option<f64>,
+    /// An invalid measurement has an exit code of its own.
+    pub strict: bool,
     /// Print the plan and end.
     pub print_config: bool,
     /// Print the plan and its first requests and end.
@@ -99,6 +101,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
         plan.slo = value::goodput("--goodput", &args.goodput)?;
     }
     client(args, &mut plan)?;
+    declared(args, &mut plan.declared)?;
     let output = output(args, &mut plan)?;
     plan.complete();
     plan.validate()?;
@@ -110,8 +113,17 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
         .as_deref()
         .map(|text| share("--failed-request-threshold", text))
         .transpose()?;
-    let (print_config, dry_run) = (args.print_config, args.dry_run);
-    Ok(Order { plan, secrets, output, ready_check_s, failed_share_max, print_config, dry_run, notes })
+    Ok(Order {
+        plan,
+        secrets,
+        output,
+        ready_check_s,
+        failed_share_max,
+        strict: args.strict,
+        print_config: args.print_config,
+        dry_run: args.dry_run,
+        notes,
+    })
 }
 
 /// The plan before any option: that of the file, or the tool's defaults.
@@ -230,6 +242,28 @@ fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
         client.burn = Some(value::burn("--client-burn", text)?);
     }
     value::set(&mut client.start_spread_us, "--start-spread", &args.start_spread, value::number)
+}
+
+fn declared(args: &RunArgs, declared: &mut Declared) -> Result<(), Error> {
+    for (fact, option, yes, no) in [
+        (&mut declared.fresh_server, "fresh-server", args.fresh_server, args.no_fresh_server),
+        (
+            &mut declared.same_as_production,
+            "same-as-production",
+            args.same_as_production,
+            args.no_same_as_production,
+        ),
+    ] {
+        match (yes, no) {
+            (true, true) => {
+                let remedy = "give one of them";
+                return Err(Error::new(format!("--{option}"), format!("contradicts --no-{option}"), remedy));
+            }
+            (false, false) => {}
+            _ => *fact = Some(yes),
+        }
+    }
+    Ok(())
 }
 
 fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {

@@ -7,13 +7,14 @@ use crate::cli::args::{QuickArgs, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::run::{conclude, fresh_seed, show, show_with};
+use crate::cli::run::{Gate, conclude, fresh_seed, show, show_with};
 use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
 use crate::load::{Route, RouteParts, tls};
 use crate::mock::{Mock, Settings};
-use crate::plan::{Endpoint, Level, Load, Stop};
+use crate::model;
+use crate::plan::{Endpoint, Level, Limits, Load, Stop};
 use crate::sys::clock::RunClock;
 
 /// Where local servers usually listen, with the one that usually does.
@@ -51,14 +52,15 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     }
     // The half minute begins here.
     let clock = RunClock::start();
-    let session = Session { clock, output, secrets, typed, ends_within_s: ALL_S };
+    // The plan is ours, and what is to be said of it stands in the report.
+    let session = Session { clock, output, secrets, typed, warnings: Vec::new(), ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
         None => show(&session, &finished)?,
         // Its address is gone when the program ends.
         Some(_) => show_with(&session, &finished, &["tokload quick --base-url http://HOST:PORT".to_owned()])?,
     }
-    conclude(finished, None)
+    conclude(finished, Gate::default())
 }
 
 /// The server to ask: the one named, the first one found, or the mock.
@@ -84,8 +86,7 @@ fn choose(args: &QuickArgs) -> Result<(String, Option<String>, Option<Mock>), Fa
     }
     let settings = Settings {
         model: "mock".to_owned(),
-        ttft: Duration::from_millis(50),
-        itl: Duration::from_millis(10),
+        serving: model::Settings::fixed(50.0, 10.0),
         ..Settings::default()
     };
     let mock = Mock::start(settings).map_err(Failure::own)?;
@@ -106,7 +107,7 @@ fn look_around() -> Vec<Found> {
         let parts =
             RouteParts { address: &address, path: "/v1/models".to_owned(), headers: Vec::new(), tls: config };
         let Ok(route) = Route::new(parts) else { continue };
-        if let Ok(facts) = probe::server(&route, "/v1/models", Duration::ZERO)
+        if let Ok(facts) = probe::server(&route, "/v1/models", &Limits::default(), Duration::ZERO)
             && !facts.models.is_empty()
         {
             found.push(Found { url, facts });

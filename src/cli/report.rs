@@ -1,18 +1,24 @@
-//! `report`: the table of a saved run again, also under other SLOs.
+//! `report`: the table of a saved run again, also under other SLOs, and the run in words.
 
 use std::path::Path;
 
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::run::show_run;
-use crate::cli::value;
-use crate::run_file::Loaded;
+use crate::cli::print;
+use crate::cli::run::{exit_of, show_run};
+use crate::cli::value::{self, Format};
+use crate::model::Settings;
+use crate::plan::Error;
+use crate::report::explain;
+use crate::run_file::{Loaded, RunFile};
 
 pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
-    let format =
-        args.format.as_deref().map_or(Ok(value::Format::default()), |text| value::format("--format", text));
+    let format = args.format.as_deref().map_or(Ok(Format::default()), |text| value::format("--format", text));
     let format = format.map_err(Failure::bad)?;
+    if args.explain {
+        explainable(format).map_err(Failure::bad)?;
+    }
     let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
     let run = if args.goodput.is_empty() {
         loaded.run
@@ -21,5 +27,36 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         loaded.judged_by(&slo).map_err(Failure::bad)?
     };
     show_run(&run, format, &[], None)?;
-    Ok(Exit::Done)
+    if args.explain {
+        explain(&run)?;
+    }
+    Ok(exit_of(&run, args.strict))
 }
+
+/// Refuses `--explain` where the output is not for reading.
+pub(super) fn explainable(format: Format) -> Result<(), Error> {
+    match format {
+        Format::Table => Ok(()),
+        Format::Json => {
+            let remedy = "leave out one of the two";
+            Err(Error::new("--explain", "is text, which --format json has no place for", remedy))
+        }
+    }
+}
+
+/// Prints a run in words, with what a simulated one says of its server.
+pub(super) fn explain(run: &RunFile) -> Result<(), Failure> {
+    let model = run.metadata.get(SIMULATED_SERVER).filter(|_| run.is_simulated());
+    // One of a later tokload is explained by its numbers alone, as a measured one is.
+    let model: Option<Settings> = model.and_then(|text| serde_json::from_str(text).ok());
+    let mut text = Vec::new();
+    explain::write(run, model.as_ref(), &mut text).map_err(Failure::own)?;
+    match text.is_empty() {
+        true => print("\nthere is nothing to explain: no request ended well"),
+        false => print(String::from_utf8_lossy(&text).trim_end()),
+    }
+}
+
+/// Under this name a simulated run stores its server, as JSON: it is no part of the plan, but a run without it could
+/// not be repeated.
+pub(super) const SIMULATED_SERVER: &str = "simulated_server";

@@ -9,11 +9,12 @@ use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::value::Format;
-use crate::cli::{print, say, target, with_stdout};
+use crate::cli::{lint, print, say, target, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::schema::RunFile;
 use crate::sys::clock::RunClock;
+use crate::verdict::Verdict;
 use crate::workload::Preview;
 
 /// Requests of each level that `--dry-run` shows.
@@ -31,20 +32,31 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     if order.dry_run {
         return print(dry_run(&order.plan).trim_end()).map(|()| Exit::Done);
     }
-    let Order { mut plan, secrets, output, ready_check_s, failed_share_max, .. } = order;
+    let Order { mut plan, secrets, output, ready_check_s, .. } = order;
+    let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
     let ready = target::ready(&mut plan, &secrets, wait)?;
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
     }
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let warnings = lint::warnings(&plan, &lint::surroundings(&ready.target.routes, ready.facts.via.clone()));
+    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
     show(&session, &finished)?;
-    conclude(finished, failed_share_max)
+    conclude(finished, gate)
 }
 
-fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
+/// What the exit code of a finished run depends on beside the run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Gate {
+    /// Share of failed requests above which the run has failed; `None`: only if all failed.
+    pub(super) failed_share_max: Option<f64>,
+    /// An invalid measurement has an exit code of its own.
+    pub(super) strict: bool,
+}
+
+pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
     let config = config(args)?;
     let around = Surroundings {
         tool,
@@ -108,11 +120,15 @@ pub(super) fn show_run(
     match format {
         Format::Json => with_stdout(|mut out| json::write(run, &mut out)),
         Format::Table => {
-            let style = terminal::Style::of(terminal_width(), std::env::var_os("NO_COLOR").as_deref());
             let view = View::new(run, next, saved);
-            with_stdout(|mut out| terminal::write(&view, style, &mut out))
+            with_stdout(|mut out| terminal::write(&view, terminal_style(), &mut out))
         }
     }
+}
+
+/// How text on standard output may look.
+pub(super) fn terminal_style() -> terminal::Style {
+    terminal::Style::of(terminal_width(), std::env::var_os("NO_COLOR").as_deref())
 }
 
 /// Columns of the terminal on standard output; `None` if that is none.
@@ -146,7 +162,7 @@ fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
 }
 
 /// The exit code of a finished run.
-pub(super) fn conclude(finished: Finished, failed_share_max: Option<f64>) -> Result<Exit, Failure> {
+pub(super) fn conclude(finished: Finished, gate: Gate) -> Result<Exit, Failure> {
     if let Some(failure) = finished.failed {
         return Err(failure);
     }
@@ -158,15 +174,12 @@ pub(super) fn conclude(finished: Finished, failed_share_max: Option<f64>) -> Res
         .levels
         .iter()
         .fold((0, 0), |(ok, failed), level| (ok + level.counts.ok, failed + level.counts.failed));
-    if failed == 0 {
-        return Ok(Exit::Done);
-    }
-    let share = failed as f64 / (ok + failed) as f64;
-    if ok == 0 {
+    let share = failed as f64 / (ok + failed).max(1) as f64;
+    if ok == 0 && failed > 0 {
         say("tokload: every request failed");
         return Ok(Exit::GateFailed);
     }
-    match failed_share_max {
+    match gate.failed_share_max {
         Some(max) if share > max => {
             say(&format!(
                 "tokload: {:.1} % of the requests failed, more than --failed-request-threshold",
@@ -174,6 +187,15 @@ pub(super) fn conclude(finished: Finished, failed_share_max: Option<f64>) -> Res
             ));
             Ok(Exit::GateFailed)
         }
-        _ => Ok(Exit::Done),
+        _ => Ok(exit_of(&finished.run, gate.strict)),
     }
+}
+
+/// Done, unless the run is invalid and that matters.
+pub(super) fn exit_of(run: &RunFile, strict: bool) -> Exit {
+    if strict && run.verdict == Some(Verdict::Invalid) {
+        say("tokload: the measurement is invalid (--strict)");
+        return Exit::NotValid;
+    }
+    Exit::Done
 }

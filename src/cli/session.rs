@@ -33,6 +33,8 @@ pub(super) struct Session {
     pub(super) secrets: Secrets,
     /// The words after the program's name.
     pub(super) typed: Vec<String>,
+    /// What is said before the first request, one line each, unless it is to be quiet.
+    pub(super) warnings: Vec<String>,
     /// No level is begun that would end later than this, s after the session's start; `f64::INFINITY`: no limit.
     pub(super) ends_within_s: f64,
 }
@@ -137,6 +139,9 @@ impl Session {
     }
 
     fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, note: Option<&str>) -> Driven {
+        if !self.output.quiet {
+            self.warnings.iter().for_each(|warning| super::say(warning));
+        }
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
         note.into_iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
@@ -197,6 +202,7 @@ impl Session {
             cores_machine: host.cores,
             cores_usable: u32::try_from(usable_cores().len()).ok(),
             memory_bytes: host.memory_bytes,
+            proxies: super::lint::proxies(),
             ..EnvironmentBlock::default()
         }
     }
@@ -220,6 +226,7 @@ impl Session {
         }
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
+        run.judge();
         Ok(run)
     }
 

@@ -14,11 +14,11 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings};
+use super::report::explainable;
 use super::run::{config, dry_run};
-use super::value::Format;
 use super::{print, say};
-use crate::model::Settings;
-use crate::plan::Error;
+use crate::model::{Serving, Settings};
+use crate::plan::{Error, Level, Plan};
 
 /// A simulation as it was ordered.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +63,8 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
 /// The simulation that `words` order; `config` is the name and the text of the file of `--config`.
 ///
 /// # Errors
-/// What [`plan_from_args::order`] and [`ModelArgs::settings`] refuse, `--fit` beside anything else, and `--explain`
-/// where the output is not for reading.
+/// What [`plan_from_args::order`] and [`ModelArgs::settings`] refuse, `--fit` beside anything else, `--explain` where
+/// the output is not for reading, and levels that would never end.
 pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Ordered, Error> {
     let SimulateWords { own, server, plan } = words;
     if own.fit.is_some() {
@@ -82,11 +82,11 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     if config.is_some() {
         order.notes.push("nobody is asked in a simulation: the target in --config is left out".to_owned());
     }
-    if own.explain && order.output.format == Format::Json {
-        let remedy = "leave out one of the two";
-        return Err(Error::new("--explain", "is text, which --format json has no place for", remedy));
+    if own.explain {
+        explainable(order.output.format)?;
     }
     let model = server.settings(order.plan.seed, &Settings::course())?;
+    come_to_an_end(&order.plan, &model)?;
     Ok(Ordered { order, model, explain: own.explain, fit: own.fit.clone() })
 }
 
@@ -110,6 +110,32 @@ fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
     Err(Error::new("--fit", "estimates a server and simulates nothing", remedy))
 }
 
+/// Refuses users who have no more than a duration to stop them, and answers that take no time: in virtual time no
+/// second would ever pass. (A step of a server with slots is never that short.)
+fn come_to_an_end(plan: &Plan, model: &Settings) -> Result<(), Error> {
+    let Serving::Fixed(fixed) = &model.serving else { return Ok(()) };
+    let gaps = (plan.workload.output_tokens.mean() / f64::from(model.tokens_per_step)).ceil() - 1.0;
+    // A draw evenly about zero that is cut off there is a quarter of its width on average.
+    let first_ms = fixed.ttft_ms + fixed.ttft_per_in_flight_ms + fixed.ttft_jitter_ms / 4.0;
+    let answer_ms = first_ms + gaps * (fixed.itl_ms + fixed.itl_jitter_ms / 4.0);
+    let is_endless = |level: &Level| {
+        let unbounded = level.load.users.is_some() && level.stop.units.is_none();
+        unbounded && answer_ms + level.load.think_s * 1e3 < CYCLE_MS_MIN
+    };
+    if !plan.levels.iter().any(is_endless) {
+        return Ok(());
+    }
+    let wrong = "users whose answers take no time never come to the end of it";
+    Err(Error::new(
+        "--duration",
+        wrong,
+        "give --num-prompts beside it, a --think-time, or times above 0 to --ttft or --itl",
+    ))
+}
+
+/// From one request of a user to the next, ms: a microsecond, as the shortest step of a server with slots.
+const CYCLE_MS_MIN: f64 = 1e-3;
+
 /// The server in the form of a plan file, as comments: it is no part of a plan.
 fn commented(model: &Settings) -> String {
     let text = toml::to_string(model).unwrap_or_default();
@@ -118,7 +144,7 @@ fn commented(model: &Settings) -> String {
 }
 
 /// Options of `run` with the reason why they are not taken.
-const REFUSED: [(&[&str], &str, &str); 3] = [
+const REFUSED: [(&[&str], &str, &str); 4] = [
     (
         &[
             "--api-key",
@@ -144,5 +170,10 @@ const REFUSED: [(&[&str], &str, &str); 3] = [
         &["--connect-timeout", "--ready-check-timeout-sec"],
         "is about a connection, and a simulation has none",
         "leave it out; --cold-start lets the server refuse at the beginning",
+    ),
+    (
+        &["--fresh-server", "--no-fresh-server", "--same-as-production", "--no-same-as-production"],
+        "is about a real server, and a simulation has none",
+        "leave it out",
     ),
 ];

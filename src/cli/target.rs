@@ -19,9 +19,6 @@ pub(super) struct Ready {
     pub(super) notes: Vec<String>,
 }
 
-/// How long one step of a probe may take.
-const PROBE: Duration = Duration::from_secs(120);
-
 /// Makes the plan's target ready; fills in the model and switches off options that the server refuses.
 pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Result<Ready, Failure> {
     let routes = routes(plan, secrets)?;
@@ -29,8 +26,8 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     let mut first: Option<ServerFacts> = None;
     for (route, endpoint) in routes.iter().zip(&plan.target.endpoints) {
         let models = models_path(plan, endpoint)?;
-        let facts =
-            probe::server(route, &models, wait).map_err(|error| redacted(&endpoint.url, &error, secrets))?;
+        let facts = probe::server(route, &models, &plan.limits, wait)
+            .map_err(|error| redacted(&endpoint.url, &error, secrets))?;
         first.get_or_insert(facts);
     }
     let facts = first.unwrap_or_default();
@@ -39,7 +36,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     // One request is enough to learn what a fleet refuses; that each of it answers was asked above.
     if let (Some(route), Some(endpoint)) = (routes.first(), plan.target.endpoints.first()) {
         let model = plan.target.models[0].clone();
-        let probed = probe::request(route, plan, &model, PROBE)
+        let probed = probe::request(route, plan, &model)
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
         plan.workload.options = probed.options;
     }
@@ -47,6 +44,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         notes.push(format!("the server refuses {field}: requests go without it"));
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
+    let routes_here = routes.iter().any(Route::is_on_this_host);
     let options = plan.workload.body_options();
     let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
     let target = Target {
@@ -60,6 +58,8 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         server_header: Some(facts.header).filter(|header| !header.is_empty()),
         models: facts.models,
         addresses,
+        on_client_host: Some(routes_here),
+        via: Some(facts.via).filter(|via| !via.is_empty()),
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
 }

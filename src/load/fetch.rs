@@ -24,6 +24,8 @@ pub struct Fetched {
     pub status: u16,
     /// Value of the `Server` header; empty if there is none.
     pub server: String,
+    /// Value of the `Via` header; empty if there is none.
+    pub via: String,
     /// The body, at most [`BODY_BYTES_MAX`].
     pub body: Vec<u8>,
 }
@@ -46,8 +48,19 @@ pub enum FetchError {
 /// Bodies beyond it are cut off: lists of models and error pages are smaller.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
-/// How many times its limit [`ask`] follows an answer that goes on; its documentation says the number.
-const ANSWER_LIMITS: u32 = 5;
+/// How long the parts of a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// From the start to the first content event.
+    pub first: Duration,
+    /// From one content event to the next.
+    pub gap: Duration,
+    /// The whole.
+    pub total: Duration,
+}
+
 /// How long the end of the framing is awaited once nothing can change the outcome.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -91,7 +104,8 @@ pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchE
         }
     }
     let head = response.head().ok_or(FetchError::NotHttp)?;
-    Ok(Fetched { status: head.status, server: head.server.as_str().to_owned(), body })
+    let (server, via) = (head.server.as_str().to_owned(), head.via.as_str().to_owned());
+    Ok(Fetched { status: head.status, server, via, body })
 }
 
 fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<Part<'a>>, FetchError> {
@@ -103,19 +117,21 @@ fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<
     Ok(step.part)
 }
 
-/// Sends one request with `body` and reads the answer as the measured ones are read. The limit is on each silence, on
-/// the time to the first content event and on each gap between two; the whole answer gets five times that.
+/// Sends one request with `body` and reads the answer as the measured ones are read.
 ///
 /// # Errors
 /// There was no connection; everything after that is the exchange's outcome.
-pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exchange, FetchError> {
+pub fn ask(route: &Route, body: &[u8], ask: Ask, patience: &Patience) -> Result<Exchange, FetchError> {
     let clock = RunClock::start();
     let mut request = Vec::new();
     route.post(body, &mut request);
     let mut exchange = Exchange::new();
     exchange.begin(ask, Record::planned(0, Stamp::ZERO));
     exchange.on_start(clock.now());
-    let mut line = open(route, limit)?;
+    let Patience { connect, first, gap, total } = *patience;
+    let mut line = open(route, connect)?;
+    // Woken by then, if not by bytes, to see what has passed.
+    line.set_silence(first.min(gap).min(total).min(LINGER)).map_err(FetchError::Broken)?;
     exchange.on_connected(clock.now(), true);
     // The answer may come before the request is read in full; reading decides.
     let _ = line.write_all(&request);
@@ -131,14 +147,11 @@ pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exch
                 let at = Arrival { read: now, kernel: None, read_no, late: false };
                 exchange.on_bytes(&at, &buffer[..count], &mut json, &mut NoSink)
             }
-            Err(error) if is_silence(&error) => {
-                let phase = exchange.waiting_for().phase.unwrap_or(TimeoutPhase::Total);
-                exchange.on_timeout(now, phase)
-            }
+            Err(error) if is_silence(&error) => Progress::Pending,
             Err(_) => exchange.on_reset(now),
         };
         let progress = match progress {
-            Progress::Pending => give_up(&mut exchange, now, limit),
+            Progress::Pending => give_up(&mut exchange, now, patience),
             Progress::Over => Progress::Over,
         };
         if progress == Progress::Over {
@@ -147,16 +160,17 @@ pub fn ask(route: &Route, body: &[u8], ask: Ask, limit: Duration) -> Result<Exch
     }
 }
 
-/// Ends an answer that has had its time, though the connection is not silent: keep-alives, interim responses and
-/// bodies without end are no progress.
-fn give_up(exchange: &mut Exchange, now: Stamp, limit: Duration) -> Progress {
+/// Ends an answer that has had its time, be the connection silent or not: keep-alives, interim responses and bodies
+/// without end are no progress.
+fn give_up(exchange: &mut Exchange, now: Stamp, patience: &Patience) -> Progress {
     let start = exchange.record().start;
     let waiting = exchange.waiting_for();
     let (until, phase) = match waiting.phase {
         None => (waiting.since + LINGER, TimeoutPhase::Gap),
-        Some(phase) => (waiting.since + limit, phase),
+        Some(TimeoutPhase::Gap) => (waiting.since + patience.gap, TimeoutPhase::Gap),
+        Some(phase) => (waiting.since + patience.first, phase),
     };
-    let total = start + limit * ANSWER_LIMITS;
+    let total = start + patience.total;
     if now >= until.min(total) {
         let phase = if total < until { TimeoutPhase::Total } else { phase };
         return exchange.on_timeout(now, phase);
@@ -168,10 +182,10 @@ fn is_silence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
+/// A connection to the route within `limit`, which is also that on each read and write of it.
 fn open(route: &Route, limit: Duration) -> Result<Line, FetchError> {
     let stream = connect(&route.addresses, limit).map_err(FetchError::Connect)?;
-    let limits = stream.set_read_timeout(Some(limit)).and_then(|()| stream.set_write_timeout(Some(limit)));
-    limits.map_err(FetchError::Broken)?;
+    set_silence(&stream, limit).map_err(FetchError::Broken)?;
     let Some(tls) = &route.tls else { return Ok(Line::Plain(stream)) };
     let connection = rustls::ClientConnection::new(Arc::clone(&tls.config), tls.name.clone())
         .map_err(|error| FetchError::Tls(io::Error::other(error)))?;
@@ -196,7 +210,20 @@ fn connect(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
+fn set_silence(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))
+}
+
 impl Line {
+    /// The limit on each further read and write.
+    fn set_silence(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Line::Plain(stream) => set_silence(stream, limit),
+            Line::Tls(stream) => set_silence(&stream.sock, limit),
+        }
+    }
+
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Line::Plain(stream) => stream.write_all(bytes),
@@ -267,10 +294,29 @@ mod tests {
     }
 
     #[test]
+    fn silence_ends_by_the_limit_that_runs() {
+        let (soon, late) = (Duration::from_millis(50), Duration::from_secs(60));
+        let of = |patience: Patience, head| {
+            // It says nothing more, but keeps the connection.
+            let route = dripping(head, b"");
+            ask(&route, b"{}", Ask::default(), &patience).unwrap().record().outcome.label()
+        };
+        let all = Patience { connect: late, first: late, gap: late, total: late };
+        let begun = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n\
+                      data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n";
+        assert_eq!(of(Patience { first: soon, ..all }, b""), "timeout_first");
+        assert_eq!(of(Patience { total: soon, ..all }, b""), "timeout_total");
+        assert_eq!(of(Patience { gap: soon, ..all }, begun), "timeout_gap");
+        // A limit on gaps is none on the first token.
+        assert_eq!(of(Patience { gap: soon, first: 2 * soon, ..all }, b""), "timeout_first");
+    }
+
+    #[test]
     fn an_answer_without_progress_or_without_end_is_given_up() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        let patience = Patience { connect: LIMIT, first: LIMIT, gap: LIMIT, total: 5 * LIMIT };
         let outcome = |drop| {
-            let exchange = ask(&dripping(head, drop), b"{}", Ask::default(), LIMIT).unwrap();
+            let exchange = ask(&dripping(head, drop), b"{}", Ask::default(), &patience).unwrap();
             exchange.record().outcome.label()
         };
         assert_eq!(outcome(b": ping\n\n"), "timeout_first");

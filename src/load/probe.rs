@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::api::request::Template;
 use crate::api::{error_message, names_field};
 use crate::exchange::{Ask, Exchange};
-use crate::load::fetch::{self, FetchError, Fetched};
+use crate::load::fetch::{self, FetchError, Fetched, Patience};
 use crate::load::target::Route;
 use crate::metrics::Class;
-use crate::plan::{Plan, RequestOptions};
+use crate::plan::{Limits, Plan, RequestOptions};
 use crate::sys::clock::RunClock;
 use crate::wire::json::Json;
 
@@ -18,6 +18,8 @@ use crate::wire::json::Json;
 pub struct ServerFacts {
     /// Value of its `Server` header; empty if there is none.
     pub header: String,
+    /// Value of the `Via` header; empty if nobody passed the answer on, or said so.
+    pub via: String,
     /// Who it says owns its models (`vllm`, `llamacpp`, `library`); empty if it does not say.
     pub owner: String,
     /// Its version, where `/version` or `/api/version` tells.
@@ -46,8 +48,12 @@ pub struct Probed {
     pub exchange: Exchange,
 }
 
-/// A server has this long to answer a question about itself.
+/// A server has at most this long to answer a question about itself, and no longer than the plan gives its requests.
 const QUESTION: Duration = Duration::from_secs(10);
+/// The same for each step of a short request: a model may have to be loaded for it.
+const STEP: Duration = Duration::from_secs(120);
+/// And for the whole of it.
+const REQUEST: Duration = Duration::from_secs(600);
 /// Pause between two looks at a server that is not ready.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The probe's answer is this long: enough to be an answer, too short to matter.
@@ -70,15 +76,17 @@ impl ServerFacts {
     }
 }
 
-/// Asks for the list of models at `path` until there is an answer that is not a 5xx, for at most `wait`.
+/// Asks for the list of models at `path` until there is an answer that is not a 5xx, for at most `wait`. An answer has
+/// 10 s, or less where `limits` leave a request less until its first token or its end.
 ///
 /// # Errors
 /// [`ProbeError::NotReady`] if nothing answers in time, [`ProbeError::Refused`] if the key is refused.
-pub fn server(route: &Route, path: &str, wait: Duration) -> Result<ServerFacts, ProbeError> {
+pub fn server(route: &Route, path: &str, limits: &Limits, wait: Duration) -> Result<ServerFacts, ProbeError> {
+    let limit = within(within(QUESTION, limits.first_s), limits.total_s);
     let clock = RunClock::start();
     loop {
-        let problem = match fetch::get(route, path, QUESTION) {
-            Ok(answer) if answer.status < 500 && answer.status != 429 => return facts(route, &answer),
+        let problem = match fetch::get(route, path, limit) {
+            Ok(answer) if answer.status < 500 && answer.status != 429 => return facts(route, &answer, limit),
             Ok(answer) => said(&answer),
             Err(error) => explain(&error),
         };
@@ -89,13 +97,17 @@ pub fn server(route: &Route, path: &str, wait: Duration) -> Result<ServerFacts, 
     }
 }
 
-fn facts(route: &Route, answer: &Fetched) -> Result<ServerFacts, ProbeError> {
+fn facts(route: &Route, answer: &Fetched, limit: Duration) -> Result<ServerFacts, ProbeError> {
     if matches!(answer.status, 401 | 403) {
         let said = said(answer);
         return Err(ProbeError::Refused(format!("{said}; give the key with --api-key or in OPENAI_API_KEY")));
     }
-    let mut facts =
-        ServerFacts { header: answer.server.clone(), models_status: answer.status, ..ServerFacts::default() };
+    let mut facts = ServerFacts {
+        header: answer.server.clone(),
+        via: answer.via.clone(),
+        models_status: answer.status,
+        ..ServerFacts::default()
+    };
     let mut json = Json::new();
     // A server without a list of models may still serve one by name.
     if let Ok(document) = json.parse(&answer.body)
@@ -110,34 +122,36 @@ fn facts(route: &Route, answer: &Fetched) -> Result<ServerFacts, ProbeError> {
             }
         }
     }
-    facts.version = version(route);
+    facts.version = version(route, limit);
     Ok(facts)
 }
 
-fn version(route: &Route) -> Option<String> {
+fn version(route: &Route, limit: Duration) -> Option<String> {
     let mut json = Json::new();
     ["/version", "/api/version"].into_iter().find_map(|path| {
-        let answer = fetch::get(route, path, QUESTION).ok().filter(|answer| answer.status == 200)?;
+        let answer = fetch::get(route, path, limit).ok().filter(|answer| answer.status == 200)?;
         let document = json.parse(&answer.body).ok()?;
         Some(document.root().field("version")?.as_str()?.to_owned())
     })
 }
 
 /// Sends one short request as the plan would; what the server names as unknown among the optional fields is dropped
-/// and the request sent again.
+/// and the request sent again. It has what the plan's limits give a request, but at most 120 s for each step and 10
+/// minutes as a whole.
 ///
 /// # Errors
 /// [`ProbeError`]: the server does not answer, or refuses the request for another reason.
-pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Result<Probed, ProbeError> {
+pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeError> {
     let mut options = plan.workload.options.clone();
     let dialect = plan.target.dialect;
+    let patience = patience(&plan.limits);
     loop {
         let mut plan = plan.clone();
         plan.workload.options = options.clone();
         let template = Template::new(dialect, model, plan.target.stream, &plan.workload.body_options());
         let mut body = Vec::new();
         template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
-        let exchange = fetch::ask(route, &body, ask_of(&plan), wait)
+        let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
         let outcome = exchange.record().outcome;
         match outcome.class {
@@ -164,6 +178,25 @@ pub fn ask_of(plan: &Plan) -> Ask {
         answers: plan.workload.choices.max(1),
         prompts: 1,
         max_tokens: plan.workload.output_tokens.fixed().unwrap_or(0),
+    }
+}
+
+/// How long the parts of a short request may take.
+fn patience(limits: &Limits) -> Patience {
+    Patience {
+        connect: within(STEP, limits.connect_s),
+        first: within(STEP, limits.first_s),
+        gap: within(STEP, limits.gap_s),
+        total: within(REQUEST, limits.total_s),
+    }
+}
+
+/// The shorter of `most` and a limit of the plan, of which 0 is none.
+fn within(most: Duration, limit_s: f64) -> Duration {
+    match Duration::try_from_secs_f64(limit_s) {
+        // The system takes no time of 0.
+        Ok(limit) if limit_s > 0.0 => limit.clamp(Duration::from_micros(1), most),
+        _ => most,
     }
 }
 
@@ -238,3 +271,22 @@ impl fmt::Display for ProbeError {
 }
 
 impl std::error::Error for ProbeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_request_has_no_more_time_than_the_requests_of_the_plan() {
+        let [long, short] = [STEP, Duration::from_millis(1500)];
+        let none = Limits { connect_s: 0.0, first_s: 0.0, gap_s: 0.0, total_s: 0.0 };
+        assert_eq!(patience(&none), Patience { connect: long, first: long, gap: long, total: REQUEST });
+        assert_eq!(patience(&Limits { total_s: 1.5, ..none }).total, short);
+        assert_eq!(patience(&Limits { first_s: 1.5, ..none }).first, short);
+        assert_eq!(patience(&Limits { gap_s: 1.5, ..none }).gap, short);
+        assert_eq!(patience(&Limits { connect_s: 1.5, ..none }).connect, short);
+        // A limit longer than a duration can be is none; one shorter than the system's is its shortest.
+        assert_eq!(within(QUESTION, 1e300), QUESTION);
+        assert_eq!(within(QUESTION, 1e-12), Duration::from_micros(1));
+    }
+}

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use std::fmt;
 use std::io;
-use std::net::ToSocketAddrs as _;
+use std::net::{ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -109,6 +109,20 @@ impl Route {
         Ok(Route { addresses: Vec::new(), tls: None, authority: authority.to_owned(), headers, head })
     }
 
+    /// Whether it leads to this machine: to a loopback address, or to one that we would ourselves speak from. Nothing
+    /// is sent to find out.
+    #[must_use]
+    pub fn is_on_this_host(&self) -> bool {
+        let own = |to: &SocketAddr| {
+            let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            // Connecting a datagram socket only makes the kernel choose where it would send from.
+            let from =
+                UdpSocket::bind(any).and_then(|socket| socket.connect(to).and_then(|()| socket.local_addr()));
+            from.is_ok_and(|from| from.ip() == to.ip())
+        };
+        self.addresses.iter().any(|address| address.ip().is_loopback() || own(address))
+    }
+
     /// The head of a GET request for `path`.
     ///
     /// # Errors
@@ -205,5 +219,22 @@ impl Target {
         let limit = self.content.output_tokens(item);
         self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
         self.routes[self.route_of(item.index)].post(&desk.body, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_its_addresses() {
+        let to = |addresses: &[&str]| {
+            let mut route = Route::nowhere("h", "/", Vec::new()).expect("a plain head");
+            route.addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+            route.is_on_this_host()
+        };
+        assert!(to(&["127.0.0.1:80"]) && to(&["192.0.2.1:80", "[::1]:80"]));
+        // An address of documentation (RFC 5737), and a route that leads nowhere.
+        assert!(!to(&["192.0.2.1:80"]) && !to(&[]));
     }
 }

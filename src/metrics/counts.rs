@@ -52,6 +52,9 @@ pub struct Tokens {
     pub single_chunk: u64,
     /// Requests whose output length differs from the one asked for.
     pub length_off: u64,
+    /// Requests with tokens of reasoning that were counted and not streamed.
+    #[serde(default)]
+    pub hidden_reasoning: u64,
 }
 
 impl Counts {
@@ -100,6 +103,7 @@ impl Tokens {
         self.sources[place(source)] += 1;
         self.single_chunk += flag(Flags::SINGLE_CHUNK);
         self.length_off += flag(Flags::LENGTH_OFF);
+        self.hidden_reasoning += flag(Flags::HIDDEN_REASONING);
         self.note_mixture();
     }
 
@@ -113,6 +117,7 @@ impl Tokens {
         self.sources.iter_mut().zip(other.sources).for_each(|(ours, theirs)| *ours += theirs);
         self.single_chunk += other.single_chunk;
         self.length_off += other.length_off;
+        self.hidden_reasoning += other.hidden_reasoning;
         self.note_mixture();
     }
 
@@ -168,7 +173,7 @@ mod tests {
         tokens.add(&record);
         assert_eq!((tokens.prompt_known, tokens.cached, tokens.sources), (0, None, [0, 0, 0, 1]));
         (record.output_tokens, record.prompt_tokens, record.cached_tokens) = (Some(5), Some(7), Some(0));
-        record.flags = Flags::SINGLE_CHUNK.with(Flags::LENGTH_OFF);
+        record.flags = Flags::SINGLE_CHUNK.with(Flags::LENGTH_OFF).with(Flags::HIDDEN_REASONING);
         tokens.add(&record);
         let expected = Tokens {
             output: 5,
@@ -180,6 +185,7 @@ mod tests {
             mixed_sources: true,
             single_chunk: 1,
             length_off: 1,
+            hidden_reasoning: 1,
         };
         assert_eq!(tokens, expected);
     }

@@ -24,7 +24,7 @@ pub struct Gaps {
 
 /// Beyond the code of every bucket.
 const JOINED: u16 = u16::MAX;
-const _: () = assert!(JOINED >= Histogram::BUCKETS);
+const _: () = assert!(Histogram::BUCKETS < JOINED);
 
 /// Content events that came in one read: its stamp is right for the last of them, the others came at some time before
 /// and after the read before. So their gaps are known in sum only.

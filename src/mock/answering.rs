@@ -27,9 +27,9 @@ impl Answering {
 
     /// Closes the account and stops what is still being generated.
     pub(super) fn settle(self: Box<Answering>, ending: Ending, desk: &mut Desk) {
-        let now = desk.clock.now();
-        for job in &self.jobs {
-            desk.model.cancel(now, *job);
+        // Of a complete answer nothing is left in the model.
+        if ending != Ending::Complete {
+            desk.model.cancel(desk.clock.now(), &self.jobs);
         }
         desk.settle(self.account, ending, Some(self.generation.ask()));
     }

@@ -1,7 +1,8 @@
 //! One connection: requests in, one answer at a time out.
 //!
-//! Requests that arrive while an answer is being given wait for its end, and their time counts from then. A client
-//! that ends its side is taken to have gone, as most servers do.
+//! Requests that arrive while an answer is being given, or while the client has not read the answers before, wait for
+//! the end of that, and their time counts from then. A client that ends its side is taken to have gone, as most
+//! servers do.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +16,7 @@ use super::desk::Desk;
 use super::face::Face;
 use super::faults::{self, Delivery, Farewell, Fault};
 use super::generation::{Bytes, Generation, Progress};
-use super::jobs::{Wish, submit};
+use super::jobs::Wish;
 use super::reply::{Manner, Reply};
 use super::request::{Inbox, Method, Refusal, Request, Step};
 use super::route::{self, Answer};
@@ -24,6 +25,7 @@ use super::transport::{Intake, Transport};
 use super::words::Vocabulary;
 use crate::model::keyed::Key;
 use crate::model::{self, Emission};
+use crate::sys::epoll::Interest;
 use crate::time::Stamp;
 
 /// One connection.
@@ -100,8 +102,16 @@ impl Connection {
         self.phase
     }
 
-    pub(super) fn wants_room(&self) -> bool {
-        self.transport.wants_room()
+    /// What its socket is to be watched for.
+    ///
+    /// A client whose answers wait to be read is not heard before it reads them, so that nobody makes the server keep
+    /// more than one answer. While one is being given it is: it may end its side.
+    pub(super) fn interest(&self) -> Interest {
+        match (self.transport.wants_room(), &self.work) {
+            (false, _) => Interest::Read,
+            (true, Work::Idle) if self.phase == Phase::Open => Interest::Write,
+            (true, _) => Interest::ReadWrite,
+        }
     }
 
     /// The number of answers given so far, if it waits for a request now.
@@ -139,8 +149,9 @@ impl Connection {
     }
 
     /// There is room in the socket.
-    pub(super) fn on_writable(&mut self) {
+    pub(super) fn on_writable(&mut self, key: Key, desk: &mut Desk) {
         self.or_over(Transport::flush);
+        self.serve(key, desk.clock.now(), desk);
     }
 
     /// Tokens have come out of the model.
@@ -184,9 +195,10 @@ impl Connection {
     }
 
     /// Sends what was held back.
-    pub(super) fn release(&mut self) {
+    pub(super) fn release(&mut self, key: Key, desk: &mut Desk) {
         if let Some(hold) = self.hold.take() {
             self.or_over(|transport| transport.send(&hold.bytes));
+            self.serve(key, desk.clock.now(), desk);
         }
     }
 
@@ -223,9 +235,13 @@ impl Connection {
         }
     }
 
-    /// Answers requests as long as they are there and nothing else is being answered.
+    /// Answers requests as long as they are there, nothing else is being answered, and the answers before are sent.
     fn serve(&mut self, key: Key, now: Stamp, desk: &mut Desk) {
-        while self.phase == Phase::Open && matches!(self.work, Work::Idle) {
+        while self.phase == Phase::Open
+            && matches!(self.work, Work::Idle)
+            && self.hold.is_none()
+            && !self.transport.wants_room()
+        {
             match self.inbox.next() {
                 Ok(Step::Starved) => return,
                 Ok(Step::Continue) => self.or_over(|t| t.send(b"HTTP/1.1 100 Continue\r\n\r\n")),
@@ -273,8 +289,7 @@ impl Connection {
     fn on_generation(&mut self, key: Key, now: Stamp, request: (&Request, Manner), desk: &mut Desk) {
         let (request, manner) = request;
         let house = Arc::clone(&desk.house);
-        let number = house.on_request();
-        desk.book().truth.generations += 1;
+        let number = desk.open();
         let faults = &house.settings.faults;
         let place = faults.of(house.settings.seed, number);
         let fault = place.map(|place| faults.requests[place].1);
@@ -357,7 +372,7 @@ impl Connection {
         account.status = 200;
         let choices = ask.choices;
         let wish = Wish { owner: key.token(), number: account.number, ask: &ask, blocks: &blocks };
-        let jobs = match submit(&mut desk.model, now, wish) {
+        let jobs = match desk.model.submit(now, wish) {
             Ok(jobs) => jobs,
             Err(refusal) => return self.turn_away(now, refusal, (manner, account), desk),
         };

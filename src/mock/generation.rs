@@ -216,10 +216,13 @@ impl Generation {
             padding: 0,
         };
         let answer = from + thought;
-        let mut pieces = [
-            piece(Channel::Reasoning, from, from, thought),
-            piece(channel, answer, answer - reasoning.min(answer), tokens - thought),
-        ];
+        let mut rest = piece(channel, answer, answer - reasoning.min(answer), tokens - thought);
+        if channel == Channel::Tool && self.ask.surface.is_ollama() {
+            // A call comes whole, with its last token.
+            let all = from + tokens - reasoning.min(from + tokens);
+            rest = piece(channel, reasoning, 0, if last { all } else { 0 });
+        }
+        let mut pieces = [piece(Channel::Reasoning, from, from, thought), rest];
         let (first, final_one) = (usize::from(thought == 0), usize::from(tokens > thought));
         if let Some(Delivery::Giant(bytes)) = self.delivery()
             && self.events == 0

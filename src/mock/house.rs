@@ -1,4 +1,5 @@
-//! What all threads of a server share: the settings, counters of whole requests, the books and the wish to stop.
+//! What all threads of a server share: the settings, the model, counters of whole requests, the books and the wish to
+//! stop.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +8,14 @@ use rustls::ServerConfig;
 
 use super::Settings;
 use super::ask::Terms;
+use super::backend::{Access, Backend};
 use super::generation::Dress;
 use super::meters::Meters;
 use super::truth::Truth;
+use crate::model::{Gauges, Server};
+use crate::plan;
 use crate::sys::clock::RunClock;
+use crate::sys::waker::Waker;
 use crate::time::Stamp;
 
 /// Shared by all threads; touched once per request, never per event, but for a look at the stop flag and the thread's
@@ -21,7 +26,8 @@ pub(super) struct House {
     pub(super) clock: RunClock,
     pub(super) tls: Option<Arc<ServerConfig>>,
     model_json: Arc<str>,
-    block_tokens: u32,
+    /// One for all threads where requests slow each other down, else one for each.
+    backends: Vec<Arc<Backend>>,
     /// One for each thread. Its owner takes the lock per event, where nobody else wants it; others take it when they
     /// are asked for the truth.
     books: Vec<Mutex<Book>>,
@@ -39,49 +45,71 @@ pub(super) struct Book {
     pub(super) meters: Meters,
 }
 
-/// How many there are, and were at most.
+/// How many there are, in the lower half, and were at most, in the upper: one word, so that no thread sees or leaves
+/// the one without the other.
 #[derive(Debug, Default)]
-pub(super) struct Level {
-    now: AtomicU64,
-    most: AtomicU64,
-}
+pub(super) struct Level(AtomicU64);
 
 impl Level {
     fn up(&self) {
-        let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
-        self.most.fetch_max(now, Ordering::Relaxed);
+        self.update(|now, most| (now + 1, most.max(now + 1)));
     }
 
     fn down(&self) {
-        self.now.fetch_sub(1, Ordering::Relaxed);
+        self.update(|now, most| (now - 1, most));
     }
 
+    /// How many there are and were at most; with `restart`, the most begins anew.
     fn read(&self, restart: bool) -> (u64, u64) {
-        let now = self.now.load(Ordering::Relaxed);
-        let most = match restart {
-            true => self.most.swap(now, Ordering::Relaxed),
-            false => self.most.load(Ordering::Relaxed),
+        self.update(|now, most| (now, if restart { now } else { most }))
+    }
+
+    /// Gives what was there before.
+    fn update(&self, change: impl Fn(u64, u64) -> (u64, u64)) -> (u64, u64) {
+        let parts = |word: u64| (word & u64::from(u32::MAX), word >> 32);
+        let change = |word| {
+            let (now, most) = parts(word);
+            let (now, most) = change(now, most);
+            Some(most << 32 | now)
         };
-        (now, most)
+        // It always has a next value.
+        parts(self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).unwrap_or_default())
     }
 }
 
 impl House {
-    pub(super) fn new(settings: Settings, tls: Option<Arc<ServerConfig>>, threads: usize) -> House {
+    /// # Errors
+    /// The model's settings are impossible.
+    pub(super) fn new(
+        settings: Settings,
+        tls: Option<Arc<ServerConfig>>,
+        threads: usize,
+    ) -> Result<House, plan::Error> {
         let model_json = serde_json::Value::from(settings.model.as_str()).to_string().into();
         let book = || Mutex::new(Book { truth: Truth::new(&settings), meters: Meters::default() });
-        let block_tokens = settings.model_settings().block_tokens();
-        House {
-            block_tokens,
+        let clock = RunClock::start();
+        let start = clock.now();
+        let (backends, workers) = if settings.serving.is_shared() { (1, threads) } else { (threads, 1) };
+        let backend = |_| Ok(Arc::new(Backend::new(Server::new(&settings.serving, start)?, workers)));
+        Ok(House {
+            backends: (0..backends).map(backend).collect::<Result<_, plan::Error>>()?,
             books: (0..threads).map(|_| book()).collect(),
             settings,
-            clock: RunClock::start(),
+            clock,
             tls,
             model_json,
             requests: AtomicU64::new(0),
             in_flight: Level::default(),
             connections: Level::default(),
             stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// The way of a thread to its model. What comes out for it sooner than it had thought is told by `waker`.
+    pub(super) fn access(&self, thread: usize, waker: Arc<Waker>) -> Access {
+        match &self.backends[..] {
+            [shared] => Access::new(Arc::clone(shared), thread, waker),
+            own => Access::new(Arc::clone(&own[thread]), 0, waker),
         }
     }
 
@@ -113,19 +141,21 @@ impl House {
     /// What was served so far; with `restart`, counting begins anew.
     pub(super) fn truth(&self, restart: bool) -> Truth {
         let mut sum = Truth::new(&self.settings);
-        for thread in 0..self.books.len() {
-            let mut book = self.book(thread);
+        let mut parts = Vec::new();
+        // All books at once: the parts of a sum are of one moment. Nobody holds one and waits for another.
+        let mut books: Vec<_> = (0..self.books.len()).map(|thread| self.book(thread)).collect();
+        for book in &mut books {
             if restart {
-                // Added up after the lock is gone: the thread is not kept waiting.
-                let part = std::mem::replace(&mut book.truth, Truth::new(&self.settings));
-                drop(book);
-                sum.add(&part);
+                // Added up after the locks are gone: the threads are not kept waiting.
+                parts.push(std::mem::replace(&mut book.truth, Truth::new(&self.settings)));
             } else {
                 sum.add(&book.truth);
             }
         }
         (sum.in_flight, sum.in_flight_max) = self.in_flight.read(restart);
         sum.connections_max = self.connections.read(restart).1;
+        drop(books);
+        parts.iter().for_each(|part| sum.add(part));
         sum
     }
 
@@ -135,8 +165,19 @@ impl House {
         for thread in 0..self.books.len() {
             sum.add(&self.book(thread).meters);
         }
-        sum.gauges.cache_usage /= self.books.len().max(1) as f64;
-        sum.exposition(&self.settings.model)
+        sum.exposition(&self.settings.model, &self.gauges())
+    }
+
+    /// What the model is doing; the sum, where each thread has its own.
+    fn gauges(&self) -> Gauges {
+        match &self.backends[..] {
+            [shared] => shared.gauges(),
+            own => {
+                // Fixed times, which have neither a queue nor a cache.
+                let running = own.iter().map(|backend| backend.gauges().running).sum();
+                Gauges { running, ..Gauges::default() }
+            }
+        }
     }
 
     pub(super) fn model_json(&self) -> Arc<str> {
@@ -159,7 +200,7 @@ impl House {
 
     /// Tokens of a block of the model's prefix cache; 0 without one.
     pub(super) fn block_tokens(&self) -> u32 {
-        self.block_tokens
+        self.settings.serving.block_tokens()
     }
 
     pub(super) fn stop(&self) {
@@ -187,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_truth_of_all_threads_begins_anew_on_wish() {
-        let house = House::new(Settings::default(), None, 3);
+        let house = House::new(Settings::default(), None, 3).unwrap();
         (0..3).for_each(|thread| house.book(thread).truth.events = 5);
         house.on_request();
         assert_eq!((house.truth(false).events, house.truth(true).events), (15, 15));

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use super::account::{Account, Ending};
 use super::ask::Finish;
-use crate::model;
+use crate::model::Gauges;
 
 /// The numbers of one thread; added up when somebody asks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meters {
-    pub(super) gauges: Gauges,
     pub(super) prompt_tokens: u64,
     pub(super) generation_tokens: u64,
     success: [u64; REASONS.len()],
@@ -20,21 +19,6 @@ pub(super) struct Meters {
     itl: Buckets<19>,
     tpot: Buckets<19>,
     e2e: Buckets<21>,
-}
-
-/// What a serving model is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Gauges {
-    /// Sequences being generated.
-    pub(super) running: u64,
-    /// Sequences that wait for a place.
-    pub(super) waiting: u64,
-    /// Share of the cache in use, 0 to 1.
-    pub(super) cache_usage: f64,
-    /// Prompt tokens looked up in the prefix cache so far.
-    pub(super) prefix_queries: u64,
-    /// Those of them that were there.
-    pub(super) prefix_hits: u64,
 }
 
 /// Finish reasons, in vLLM's order.
@@ -87,18 +71,6 @@ impl<const N: usize> Buckets<N> {
 }
 
 impl Meters {
-    /// Takes what the model says of itself.
-    pub(super) fn set_gauges(&mut self, of: model::Gauges) {
-        let caches = of.cache_blocks > 0 || of.cache_blocks_max.is_some();
-        self.gauges = Gauges {
-            running: of.running,
-            waiting: of.waiting,
-            cache_usage: of.cache_blocks_max.map_or(0.0, |most| of.cache_blocks as f64 / most.max(1) as f64),
-            prefix_queries: if caches { of.prompt_tokens } else { 0 },
-            prefix_hits: of.cached_tokens,
-        };
-    }
-
     /// The first content event of a request is sent.
     pub(super) fn on_first(&mut self, prompt_tokens: u32, ttft: Duration) {
         self.prompt_tokens += u64::from(prompt_tokens);
@@ -127,14 +99,8 @@ impl Meters {
         }
     }
 
-    /// Adds another thread's part. The shares of caches are averaged by whoever knows how many there are.
+    /// Adds another thread's part.
     pub(super) fn add(&mut self, other: &Meters) {
-        let Gauges { running, waiting, cache_usage, prefix_queries, prefix_hits } = other.gauges;
-        self.gauges.running += running;
-        self.gauges.waiting += waiting;
-        self.gauges.cache_usage += cache_usage;
-        self.gauges.prefix_queries += prefix_queries;
-        self.gauges.prefix_hits += prefix_hits;
         self.prompt_tokens += other.prompt_tokens;
         self.generation_tokens += other.generation_tokens;
         for (mine, others) in self.success.iter_mut().zip(other.success) {
@@ -146,25 +112,32 @@ impl Meters {
         self.e2e.add(&other.e2e);
     }
 
-    /// All of it as text.
-    pub(super) fn exposition(&self, model: &str) -> String {
+    /// All of it as text, with what the model says of itself.
+    pub(super) fn exposition(&self, model: &str, gauges: &Gauges) -> String {
         let label = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let mut page = Page { out: String::new(), labels: format!("engine=\"0\",model_name=\"{label}\"") };
-        let gauges = &self.gauges;
         page.one("num_requests_running", "gauge", "Sequences being generated.", gauges.running as f64);
         page.one("num_requests_waiting", "gauge", "Sequences waiting for a place.", gauges.waiting as f64);
+        let blocks = gauges.cache_blocks as f64;
+        let usage = gauges.cache_blocks_max.map_or(0.0, |most| blocks / most.max(1) as f64);
         // The older name is still what many dashboards ask for.
         for name in ["kv_cache_usage_perc", "gpu_cache_usage_perc"] {
-            page.one(name, "gauge", "Share of the KV cache in use, 1 is all of it.", gauges.cache_usage);
+            page.one(name, "gauge", "Share of the KV cache in use, 1 is all of it.", usage);
         }
-        let (queries, hits) = (gauges.prefix_queries as f64, gauges.prefix_hits as f64);
+        let caches = gauges.cache_blocks > 0 || gauges.cache_blocks_max.is_some();
+        let queries = if caches { gauges.prompt_tokens as f64 } else { 0.0 };
         page.one(
             "prefix_cache_queries_total",
             "counter",
             "Prompt tokens looked up in the prefix cache.",
             queries,
         );
-        page.one("prefix_cache_hits_total", "counter", "Prompt tokens found in the prefix cache.", hits);
+        page.one(
+            "prefix_cache_hits_total",
+            "counter",
+            "Prompt tokens found in the prefix cache.",
+            gauges.cached_tokens as f64,
+        );
         page.one("prompt_tokens_total", "counter", "Prompt tokens processed.", self.prompt_tokens as f64);
         let tokens = self.generation_tokens as f64;
         page.one("generation_tokens_total", "counter", "Tokens generated.", tokens);
@@ -229,11 +202,15 @@ mod tests {
 
     #[test]
     fn numbers_stand_under_vllms_names() {
-        let mut one = Meters {
-            gauges: Gauges { running: 2, cache_usage: 0.25, ..Gauges::default() },
-            generation_tokens: 5,
-            ..Meters::default()
+        let gauges = Gauges {
+            running: 4,
+            cache_blocks: 3,
+            cache_blocks_max: Some(6),
+            prompt_tokens: 32,
+            cached_tokens: 16,
+            ..Gauges::default()
         };
+        let mut one = Meters { generation_tokens: 5, ..Meters::default() };
         one.on_first(7, Duration::from_millis(20));
         one.on_first(1, Duration::from_secs(10_000));
         one.on_gap(Duration::from_millis(11));
@@ -247,12 +224,14 @@ mod tests {
         let mut sum = Meters::default();
         sum.add(&one);
         sum.add(&one);
-        let text = sum.exposition("a\"b");
+        let text = sum.exposition("a\"b", &gauges);
         let has = |line: &str| assert!(text.lines().any(|there| there == line), "{line}\n{text}");
         let labels = r#"engine="0",model_name="a\"b""#;
         has("# TYPE vllm:num_requests_running gauge");
         has(&format!("vllm:num_requests_running{{{labels}}} 4.0"));
         has(&format!("vllm:kv_cache_usage_perc{{{labels}}} 0.5"));
+        has(&format!("vllm:prefix_cache_queries_total{{{labels}}} 32.0"));
+        has(&format!("vllm:prefix_cache_hits_total{{{labels}}} 16.0"));
         has(&format!("vllm:prompt_tokens_total{{{labels}}} 16.0"));
         has(&format!("vllm:generation_tokens_total{{{labels}}} 10.0"));
         has(&format!("vllm:request_success_total{{{labels},finished_reason=\"length\"}} 2.0"));

@@ -3,13 +3,15 @@
 //! It answers chat and text completions in vLLM's shapes and Ollama's lines, streamed or not, with a set TTFT and ITL,
 //! and keeps the truth of when it sent what: `GET /truth`, and `/metrics` in vLLM's names. It serves to check a
 //! client, this program's own first of all, and runs as a process of its own or inside another. Each thread owns its
-//! connections and waits for no other. What is answered is decided by pure parts; `shard`, `connection` and
-//! `transport` alone touch sockets. The model behind it is reached through submit, cancel, next wake-up and advance,
-//! and asked for its gauges and for the prompt tokens that it had cached (`fixed`).
+//! connections and does all that costs time alone. The model behind them is reached through submit, cancel, next
+//! wake-up and advance; where requests slow each other down it is one for all threads (`shared`, and `backend`, its
+//! lock), else one for each. What is answered is decided by pure parts; `shard`, `connection` and `transport` alone
+//! touch sockets.
 
 mod account;
 mod answering;
 mod ask;
+mod backend;
 mod connection;
 mod desk;
 mod event;
@@ -27,6 +29,7 @@ mod samples;
 mod segments;
 mod settings;
 mod shard;
+mod shared;
 mod tls;
 mod transport;
 mod truth;
@@ -56,6 +59,7 @@ use crate::sys::listener::{Claim, Listener, Listening};
 use crate::sys::waker::Waker;
 use desk::Desk;
 use house::House;
+use jobs::WORKERS_MAX;
 use shard::{Door, Shard};
 
 /// A running server. It stops when it is dropped.
@@ -83,7 +87,7 @@ impl Mock {
     ///
     /// # Errors
     /// The address cannot be listened on, a core cannot be pinned to, the certificate is not usable, the faults cannot
-    /// be done, or the kernel refuses the wished driver.
+    /// be done, the model is impossible, or the kernel refuses the wished driver.
     pub fn start(settings: Settings) -> io::Result<Mock> {
         limits::raise_descriptor_limit();
         if settings.faults.check().is_err() {
@@ -92,11 +96,15 @@ impl Mock {
                 "the faults' probabilities are not shares of 1",
             ));
         }
+        if settings.workers > WORKERS_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more threads than can be told apart"));
+        }
         let tls = settings.tls.as_ref().map(Identity::server_config).transpose()?;
         let claim = claim(&settings)?;
         let address = claim.address()?;
         let doors = doors(address, &settings)?;
-        let house = Arc::new(House::new(settings, tls, doors.len()));
+        let house = House::new(settings, tls, doors.len());
+        let house = Arc::new(house.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?);
         let mut mock = Mock { address, kernel: Kernel::Epoll, house, threads: Vec::new(), _claim: claim };
         for (thread, door) in doors.into_iter().enumerate() {
             // An error drops `mock`, which stops the threads that run already.
@@ -119,8 +127,8 @@ impl Mock {
 
     /// What was served so far, as `GET /truth` tells it; with `restart`, counting begins anew.
     ///
-    /// Adding up and sorting exact times takes a while, during which no other thread is kept from serving for longer
-    /// than its own times take to be copied.
+    /// All of it is of one moment. Adding up and sorting exact times takes a while, during which the threads are kept
+    /// from serving for no longer than the times take to be copied.
     #[must_use]
     pub fn truth(&self, restart: bool) -> Truth {
         self.house.truth(restart)
@@ -191,7 +199,8 @@ fn serve(house: &Arc<House>, index: usize, door: Door, tell: &Sender<io::Result<
     pace::block_on(house.settings.driver, |kernel| async move {
         let pace = Pace::new(house.clock, house.settings.timer)?;
         let waker = pace.waker();
-        let shard = Shard::new(Desk::new(Arc::clone(house), index)?, pace, door)?;
+        let desk = Desk::new(Arc::clone(house), index, Arc::clone(&waker));
+        let shard = Shard::new(desk, pace, door)?;
         if tell.send(Ok((waker, kernel))).is_err() {
             return Ok(());
         }

@@ -62,11 +62,10 @@ impl Paper {
     /// # Errors
     /// The model's settings are impossible.
     pub fn new(settings: Settings, start: Stamp) -> Result<Paper, plan::Error> {
-        let model = settings.model_settings();
         Ok(Paper {
-            server: Server::new(&model, start)?,
+            server: Server::new(&settings.serving, start)?,
             model_json: serde_json::Value::from(settings.model.as_str()).to_string().into(),
-            block_tokens: model.block_tokens(),
+            block_tokens: settings.serving.block_tokens(),
             settings,
             answers: Vec::new(),
             emissions: Vec::new(),
@@ -112,7 +111,7 @@ impl Paper {
         let number = self.requests;
         self.requests += 1;
         let wish = Wish { owner: client, number, ask: &ask, blocks };
-        let jobs = match submit(&mut self.server, now, wish) {
+        let jobs = match submit(&mut self.server, now, 0, wish) {
             Ok(jobs) => jobs,
             Err(refusal) => return Reply::status(refusal.status(), None).write(manner, out),
         };

@@ -20,18 +20,8 @@ pub struct Settings {
     pub model: String,
     /// Longest context that is reported and allowed, tokens. Default: 131072.
     pub max_model_len: u32,
-    /// From the request's last byte to its first content event. Default: 200 ms.
-    pub ttft: Duration,
-    /// Between the content events of a choice. Default: 20 ms.
-    pub itl: Duration,
-    /// Each TTFT is drawn evenly from `ttft` plus or minus this. Default: 0.
-    pub ttft_jitter: Duration,
-    /// Each gap is drawn evenly from `itl` plus or minus this. Default: 0.
-    pub itl_jitter: Duration,
-    /// Tokens of one content event. Default: 1.
-    pub tokens_per_chunk: u32,
-    /// The serving model; it replaces the five settings above. Default: none, which is fixed timing.
-    pub serving: Option<model::Settings>,
+    /// When tokens come. Default: fixed times, 200 ms to the first and 20 ms from one to the next.
+    pub serving: model::Settings,
     /// Tokens when a request names no number. Default: 128.
     pub max_tokens: u32,
     /// An answer ends by itself after this many tokens (finish reason `stop`), but not before its `min_tokens`, and
@@ -53,13 +43,14 @@ pub struct Settings {
     pub keep_alive: Option<Duration>,
     /// How threads wait.
     pub timer: pace::Mode,
-    /// Number of threads; at least 1. The kernel spreads connections over them. Default: 1.
+    /// Number of threads; at least 1. The kernel spreads connections over them; where requests slow each other down,
+    /// all threads serve from one model. Default: 1.
     pub workers: u32,
     /// Cores to pin threads to, in turn. Default: none.
     pub cores: Option<Vec<u32>>,
     /// Kernel interface of the runtimes.
     pub driver: Driver,
-    /// Seed of the jitter and of the faults.
+    /// Seed of the faults. The model has its own.
     pub seed: u64,
     /// Most connections that wait to be accepted. Default: 4096.
     pub backlog: u32,
@@ -131,25 +122,6 @@ impl Settings {
             refused_fields: &self.faults.refused_fields,
         }
     }
-
-    /// The model that answers: the serving model, or else one of the set times.
-    #[must_use]
-    pub fn model_settings(&self) -> model::Settings {
-        if let Some(serving) = &self.serving {
-            return serving.clone();
-        }
-        let ms = |span: Duration| span.as_secs_f64() * 1e3;
-        let fixed = Fixed {
-            ttft_ms: ms(self.ttft),
-            ttft_per_in_flight_ms: 0.0,
-            itl_ms: ms(self.itl),
-            ttft_jitter_ms: ms(self.ttft_jitter),
-            itl_jitter_ms: ms(self.itl_jitter),
-        };
-        let seed = self.seed & i64::MAX as u64;
-        let tokens_per_step = self.tokens_per_chunk.max(1);
-        model::Settings { seed, tokens_per_step, ..model::Settings::serving(Serving::Fixed(fixed)) }
-    }
 }
 
 impl Default for Settings {
@@ -159,12 +131,7 @@ impl Default for Settings {
             port: 0,
             model: "mock-model".to_owned(),
             max_model_len: 131_072,
-            ttft: Duration::from_millis(200),
-            itl: Duration::from_millis(20),
-            ttft_jitter: Duration::ZERO,
-            itl_jitter: Duration::ZERO,
-            tokens_per_chunk: 1,
-            serving: None,
+            serving: model::Settings::serving(Serving::Fixed(Fixed::default())),
             max_tokens: 128,
             eos_after: None,
             reasoning: 0,

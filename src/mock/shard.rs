@@ -1,4 +1,5 @@
-//! One thread of the server: its listening socket, its connections, its model, and the loop that waits for them.
+//! One thread of the server: its listening socket, its connections, its way to the model, and the loop that waits for
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,6 @@ use super::connection::{Connection, LINGER, Phase};
 use super::desk::Desk;
 use super::faults::{Outage, Reach};
 use super::transport::Transport;
-use crate::model::Emission;
 use crate::model::keyed::{Key, Keyed};
 use crate::pace::Pace;
 use crate::sys::epoll::{Interest, Ready};
@@ -26,7 +26,6 @@ pub(super) struct Shard {
     door: Door,
     connections: Keyed<Watched>,
     desk: Desk,
-    emissions: Vec<Emission>,
     alarms: BinaryHeap<Reverse<(Stamp, Alarm)>>,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Door {
 #[derive(Debug)]
 struct Watched {
     connection: Connection,
-    for_room: bool,
+    interest: Interest,
     /// Answers given when the last keep-alive alarm was set.
     alarmed_at: u64,
     /// When the last alarm for held bytes was set to.
@@ -73,6 +72,8 @@ enum Alarm {
 }
 
 const LISTENER: u64 = u64::MAX - 2;
+/// Most emissions served between two looks at the sockets.
+const EMISSION_BATCH: usize = 64;
 /// Most connections accepted at once: those that are open must not wait for more.
 const ACCEPT_BATCH: usize = 64;
 /// Ready sockets between two looks at the schedule.
@@ -82,14 +83,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Shard {
     pub(super) fn new(desk: Desk, pace: Pace, door: Door) -> io::Result<Shard> {
-        let mut shard = Shard {
-            pace,
-            door,
-            connections: Keyed::new(),
-            desk,
-            emissions: Vec::new(),
-            alarms: BinaryHeap::new(),
-        };
+        let mut shard = Shard { pace, door, connections: Keyed::new(), desk, alarms: BinaryHeap::new() };
         shard.watch_door()?;
         for (place, outage) in shard.desk.house.settings.faults.outages.iter().enumerate() {
             let start = Stamp::ZERO + outage.start;
@@ -139,26 +133,20 @@ impl Shard {
             self.alarms.pop();
             self.on_alarm(alarm)?;
         }
-        self.desk.book().meters.set_gauges(self.desk.model.gauges());
         Ok(())
     }
 
     /// Sends what is due, at most one batch of it.
     fn emit_due(&mut self) {
-        let now = self.desk.clock.now();
-        if self.desk.model.next_wakeup() > now {
-            return;
-        }
-        let mut emissions = std::mem::take(&mut self.emissions);
-        self.desk.model.advance(now, &mut emissions);
-        for emission in emissions.drain(..) {
+        self.desk.model.look(self.desk.clock.now());
+        for _ in 0..EMISSION_BATCH {
+            let Some(emission) = self.desk.model.next() else { return };
             let key = Key::from_token(emission.owner);
             if let Some(watched) = self.connections.get_mut(key) {
                 watched.connection.on_emission(key, emission, &mut self.desk);
                 self.settle(key);
             }
         }
-        self.emissions = emissions;
     }
 
     fn on_ready(&mut self, ready: Ready) -> io::Result<()> {
@@ -167,8 +155,8 @@ impl Shard {
         }
         let key = Key::from_token(ready.token);
         let Some(watched) = self.connections.get_mut(key) else { return Ok(()) };
-        if ready.writable && watched.for_room {
-            watched.connection.on_writable();
+        if ready.writable && watched.interest != Interest::Read {
+            watched.connection.on_writable(key, &mut self.desk);
         }
         if ready.readable {
             watched.connection.on_readable(key, &mut self.desk);
@@ -204,7 +192,7 @@ impl Shard {
             Alarm::Listen => self.open_door()?,
             Alarm::Release(key) => {
                 if let Some(watched) = self.connections.get_mut(key) {
-                    watched.connection.release();
+                    watched.connection.release(key, &mut self.desk);
                     self.settle(key);
                 }
             }
@@ -295,7 +283,7 @@ impl Shard {
         let connection = Connection::new(transport);
         let key = self.connections.insert(Watched {
             connection,
-            for_room: false,
+            interest: Interest::Read,
             alarmed_at: 0,
             released_at: Stamp::ZERO,
         });
@@ -321,10 +309,9 @@ impl Shard {
             self.close(key, Ending::ClientLeft);
             return;
         }
-        let for_room = watched.connection.wants_room();
-        if for_room != watched.for_room {
-            let interest = if for_room { Interest::ReadWrite } else { Interest::Read };
-            watched.for_room = for_room;
+        let interest = watched.connection.interest();
+        if interest != watched.interest {
+            watched.interest = interest;
             if self.pace.modify(&watched.connection, key.token(), interest).is_err() {
                 self.close(key, Ending::ClientLeft);
                 return;

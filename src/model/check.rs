@@ -37,12 +37,7 @@ fn check_freeze(freeze: &Freeze) -> Result<(), Error> {
 fn check_batching(batching: &Batching, tokens_per_step: u32) -> Result<(), Error> {
     at_least_one("--slots", batching.slots)?;
     if let Some(most) = batching.step_tokens_max {
-        let needed = u64::from(batching.slots) * u64::from(tokens_per_step);
-        if u64::from(most) < needed {
-            let wrong = format!("{most} tokens do not let {} sequences go on", batching.slots);
-            let remedy = format!("give at least {needed}, or leave chunked prefill out");
-            return Err(Error::new("--step-tokens-max", wrong, remedy));
-        }
+        check_chunks(most, batching.slots, tokens_per_step)?;
     }
     if !(0.0..=1.0).contains(&batching.noise) {
         let wrong = format!("{} is no relative deviation", batching.noise);
@@ -50,6 +45,7 @@ fn check_batching(batching: &Batching, tokens_per_step: u32) -> Result<(), Error
     }
     check_cost(&batching.cost)?;
     check_replicas(batching)?;
+    check_shortest_step(batching)?;
     batching.prefix_cache.as_ref().map_or(Ok(()), check_prefix_cache)
 }
 
@@ -61,11 +57,42 @@ fn check_cost(cost: &Cost) -> Result<(), Error> {
     ] {
         not_negative(option, ms, "milliseconds")?;
     }
-    if cost.base_ms + cost.per_sequence_ms <= 0.0 {
-        let remedy = "give milliseconds above 0 here or for --per-sequence-ms";
-        return Err(Error::new("--base-ms", "with steps of no length time stands still", remedy));
-    }
     Ok(())
+}
+
+/// Chunked prefill must leave every sequence its tokens.
+fn check_chunks(most: u32, slots: u32, tokens_per_step: u32) -> Result<(), Error> {
+    let refused = |wrong, remedy| Err(Error::new("--step-tokens-max", wrong, remedy));
+    let needed = u64::from(slots) * u64::from(tokens_per_step);
+    match slots {
+        // As many as it takes.
+        u32::MAX => refused(
+            format!("{most} tokens do not let any number of sequences go on"),
+            "give a number of --slots, or leave chunked prefill out".to_owned(),
+        ),
+        _ if u64::from(most) < needed => refused(
+            format!("{most} tokens do not let {slots} sequences go on"),
+            format!("give at least {needed}, or leave chunked prefill out"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A step of one sequence on the fastest replica, noise aside. With next to none, time would stand still: a simulated
+/// second would take days.
+fn check_shortest_step(batching: &Batching) -> Result<(), Error> {
+    let Cost { base_ms, per_sequence_ms, .. } = batching.cost;
+    let fastest = batching.speeds.iter().copied().reduce(f64::max).unwrap_or(1.0);
+    if (base_ms + per_sequence_ms) / fastest >= STEP_MS_MIN {
+        return Ok(());
+    }
+    let (subject, remedy) = match base_ms + per_sequence_ms >= STEP_MS_MIN {
+        true => ("--speeds", "give smaller ones".to_owned()),
+        false => {
+            ("--base-ms", format!("give at least {STEP_MS_MIN} milliseconds here or for --per-sequence-ms"))
+        }
+    };
+    Err(Error::new(subject, "a step of one sequence takes less than a microsecond", remedy))
 }
 
 fn check_replicas(batching: &Batching) -> Result<(), Error> {
@@ -124,6 +151,8 @@ fn not_negative(option: &str, value: f64, unit: &str) -> Result<(), Error> {
     Err(Error::new(option, format!("{value} is out of range"), format!("give {unit}, at least 0")))
 }
 
+/// Shortest step, ms: a microsecond, far below any server's.
+const STEP_MS_MIN: f64 = 1e-3;
 /// More than any router has behind it; each takes a few hundred bytes.
 const REPLICAS_MAX: u32 = 1 << 20;
 
@@ -165,9 +194,32 @@ mod tests {
              prefill out"
         );
         assert_eq!(
+            refusal_of_batching(|batching| (batching.slots, batching.step_tokens_max) = (u32::MAX, Some(100))),
+            "--step-tokens-max: 100 tokens do not let any number of sequences go on; give a number of --slots, or leave \
+             chunked prefill out"
+        );
+        assert_eq!(
             refusal_of_batching(|batching| (batching.replicas, batching.speeds) = (3, vec![1.0, 2.0])),
             "--speeds: 2 speeds are given for 3 replicas; give one for each, or none"
         );
+    }
+
+    #[test]
+    fn a_step_takes_a_microsecond_at_least() {
+        let of = |base_ms, per_sequence_ms, speeds: &[f64]| {
+            let cost = Cost { base_ms, per_sequence_ms, per_prefill_token_ms: 1.0 };
+            let replicas = speeds.len().max(1) as u32;
+            let batching = Batching { cost, replicas, speeds: speeds.to_vec(), ..Batching::default() };
+            Settings::serving(Serving::Batching(batching)).validate().map_err(|error| error.to_string())
+        };
+        assert_eq!(of(0.0, 1e-3, &[]), Ok(()));
+        assert_eq!(of(1e-3, 0.0, &[1.0, 0.5]), Ok(()));
+        let short = "a step of one sequence takes less than a microsecond";
+        let more =
+            format!("--base-ms: {short}; give at least 0.001 milliseconds here or for --per-sequence-ms");
+        assert_eq!(of(0.0, 0.0, &[]), Err(more.clone()));
+        assert_eq!(of(1e-12, 0.000_999, &[]), Err(more));
+        assert_eq!(of(10.0, 0.0, &[1.0, 1e6]), Err(format!("--speeds: {short}; give smaller ones")));
     }
 
     #[test]

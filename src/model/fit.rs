@@ -11,8 +11,16 @@
 //! and at a single user, where nobody else is in the steps, TPOT is `base + sequence` and TTFT that and `prefill * p`
 //! more. All of this is linear in the three costs: they come from least squares of relative errors, none below zero.
 //! Slots are not linear and come from trying: every number, and that users who come just after a step has begun miss
-//! it, or do not. Pure; where the points come from is not its business.
+//! it, or do not. Where the base is small, request rates hardly tell slots; but TPOT of any level lies between a step
+//! of its batch and that with a prompt of each other sequence, and what does not is counted as an error.
+//!
+//! What the numbers do not tell is said and not guessed: costs that could stand in for each other are an error, the
+//! others come with their standard error, and slots with those that fit nearly as well. Pure; where the points come
+//! from is not its business.
 
+mod linear;
+
+use self::linear::{Solved, error, solve, undetermined};
 use super::settings::{Batching, Cost};
 
 /// One level of a closed loop without think time, as it was measured. Means over its requests.
@@ -38,8 +46,15 @@ pub struct Point {
 pub struct Fit {
     /// What its steps cost.
     pub cost: Cost,
+    /// Standard errors of the three, ms, as far as the errors of the fit tell: infinite if there are no more numbers
+    /// than costs, 0 for a cost that is [held at zero](Fit::at_zero). What the model lacks may be worth more.
+    pub deviation: Cost,
+    /// Costs that would have come out below zero.
+    pub at_zero: Terms,
     /// Its slots; `None` if no level filled them.
     pub slots: Option<u32>,
+    /// Other slots that explain the points nearly as well, in rising order, `None` last.
+    pub slots_as_good: Vec<Option<u32>>,
     /// Root of the mean square of the relative errors.
     pub error_rms: f64,
     /// Every number that was fitted, in the order of the points.
@@ -70,28 +85,63 @@ pub enum Quantity {
     Ttft,
 }
 
+/// Some of the three costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// [`Cost::base_ms`].
+    pub base: bool,
+    /// [`Cost::per_sequence_ms`].
+    pub sequence: bool,
+    /// [`Cost::per_prefill_token_ms`].
+    pub prefill: bool,
+}
+
 /// Why nothing can be fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The point at this place of the list, from 0, has a number that is out of range or not a number.
     BadPoint(usize),
-    /// The points leave a cost open. What a step costs by itself and per sequence shows in levels of different
-    /// numbers of users; what prompts cost in a level of one user, or in prompts of different lengths.
-    Undetermined,
+    /// These costs could stand in for each other, or show nowhere if it is one. What a step costs by itself and per
+    /// sequence shows in levels of different numbers of users; what prompts cost in a level of one user with answers of
+    /// several tokens, or in prompts of different lengths.
+    Undetermined(Terms),
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::BadPoint(place) => write!(f, "level {} has no usable numbers", place + 1),
-            Error::Undetermined => f.write_str(
-                "the levels do not tell the costs apart; measure at one user and at several more numbers of users",
-            ),
+            Error::Undetermined(terms) => write!(f, "the levels do not tell the cost {terms}"),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl Terms {
+    const ALL: Terms = Terms { base: true, sequence: true, prefill: true };
+
+    fn of(which: [bool; 3]) -> Terms {
+        let [base, sequence, prefill] = which;
+        Terms { base, sequence, prefill }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Terms::default()
+    }
+}
+
+impl std::fmt::Display for Terms {
+    /// `of a step from that of a sequence` or the like.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all =
+            [(self.base, "of a step"), (self.sequence, "of a sequence"), (self.prefill, "of a prompt token")];
+        let named: Vec<&str> = all.into_iter().filter_map(|(is_one, name)| is_one.then_some(name)).collect();
+        f.write_str(&named.join(" from that "))
+    }
+}
 
 impl Fit {
     /// A server of these costs. Slots that no level filled are as many as it takes.
@@ -109,25 +159,72 @@ pub fn fit(points: &[Point]) -> Result<Fit, Error> {
     if let Some(place) = points.iter().position(|point| !point.is_usable()) {
         return Err(Error::BadPoint(place));
     }
-    let most = points.iter().map(|point| point.users).max().unwrap_or(0);
-    let mut best: Option<(f64, Guess, [f64; 3])> = None;
-    // From the simplest on: slots that are never filled, users who are always in time. A tie leaves it at that.
-    let slots = std::iter::once(None).chain((1..most.min(SLOTS_TRIED)).rev().map(Some));
-    for guess in slots.flat_map(|slots| [false, true].map(|misses| Guess { slots, misses })) {
-        let Some((costs, error)) = solve(&guess.rows(points)) else { continue };
-        if best.is_none_or(|(least, ..)| error < least * (1.0 - TIE) - TIE * TIE) {
-            best = Some((error, guess, costs));
-        }
+    let (best, slots_as_good) = choose(points).ok_or(Error::Undetermined(Terms::ALL))?;
+    let rows = best.guess.rows(points);
+    let open = undetermined(&rows);
+    if !open.is_empty() {
+        return Err(Error::Undetermined(open));
     }
-    let (error, guess, costs) = best.ok_or(Error::Undetermined)?;
-    let rows = guess.rows(points);
-    let [base_ms, per_sequence_ms, per_prefill_token_ms] = costs;
+    let Solved { costs, used, spread } = best.solved;
+    let freedom = rows.len() - used.iter().filter(|used| **used).count();
+    let squares = error(&rows, costs);
+    let sigma = if freedom == 0 { f64::INFINITY } else { (squares / freedom as f64).sqrt() };
     Ok(Fit {
-        cost: Cost { base_ms, per_sequence_ms, per_prefill_token_ms },
-        slots: guess.slots,
-        error_rms: (error / rows.len() as f64).sqrt(),
+        cost: cost(costs),
+        deviation: cost(std::array::from_fn(|k| if used[k] { sigma * spread[k] } else { 0.0 })),
+        at_zero: Terms::of(used.map(|used| !used)),
+        slots: best.guess.slots,
+        slots_as_good,
+        error_rms: (squares / rows.len() as f64).sqrt(),
         residuals: rows.iter().map(|row| row.residual(costs)).collect(),
     })
+}
+
+fn cost([base_ms, per_sequence_ms, per_prefill_token_ms]: [f64; 3]) -> Cost {
+    Cost { base_ms, per_sequence_ms, per_prefill_token_ms }
+}
+
+/// The guess that explains the points best, and other slots that do nearly as well.
+fn choose(points: &[Point]) -> Option<(Tried, Vec<Option<u32>>)> {
+    let most = points.iter().map(|point| point.users).max().unwrap_or(0);
+    // From the simplest on: slots that are never filled, users who are always in time. A tie leaves it at that.
+    let slots = std::iter::once(None).chain((1..most.min(SLOTS_TRIED)).rev().map(Some));
+    let guesses = slots.flat_map(|slots| [false, true].map(|misses| Guess { slots, misses }));
+    let tried: Vec<Tried> = guesses.filter_map(|guess| guess.tried(points)).collect();
+    let better = |best: Tried, next: &Tried| match next.error < best.error * (1.0 - TIE) - TIE {
+        true => *next,
+        false => best,
+    };
+    let simplest = tried.first()?;
+    let never_filled = tried.iter().filter(|tried| tried.guess.slots.is_none()).fold(*simplest, better);
+    let mut best = tried.iter().fold(*simplest, better);
+    // Full slots are one thing more that may have been: only if they explain what nothing else does.
+    if never_filled.error <= as_good_as(&best, points) {
+        best = never_filled;
+    }
+    let enough = as_good_as(&best, points);
+    Some((best, slots_within(&tried, &best, enough)))
+}
+
+/// The error up to which other slots are as good as the best: by Fisher's test nine out of ten errors that chance makes
+/// of it are below. Few numbers may fit by chance; of them a difference within their blur is none. Of many, errors may
+/// come from what the model lacks, which is no chance: a quarter more is then no difference either.
+fn as_good_as(best: &Tried, points: &[Point]) -> f64 {
+    let rows = best.guess.rows(points).len();
+    let bounds = points.iter().filter(|point| point.has_bounds()).count();
+    let freedom = (rows + bounds).saturating_sub(UNKNOWNS).max(1);
+    let f = F_90.get(freedom - 1).copied().unwrap_or(F_90_MANY);
+    let blur = if freedom < TRUSTED { linear::BLUR } else { 0.0 };
+    (best.error * (1.0 + f / freedom as f64).sqrt().max(A_QUARTER_MORE)).hypot(blur)
+}
+
+/// Slots other than the best with an error of at most `enough`.
+fn slots_within(tried: &[Tried], best: &Tried, enough: f64) -> Vec<Option<u32>> {
+    let others = tried.iter().filter(|other| other.guess.slots != best.guess.slots && other.error <= enough);
+    let mut slots: Vec<Option<u32>> = others.map(|other| other.guess.slots).collect();
+    slots.sort_by_key(|slots| slots.unwrap_or(u32::MAX));
+    slots.dedup();
+    slots
 }
 
 impl Point {
@@ -142,6 +239,11 @@ impl Point {
             && positive(ttft_ms)
             && (output_tokens == 1.0 || positive(tpot_ms))
             && request_rate.is_none_or(positive)
+    }
+
+    /// Whether its TPOT is not fitted, but has bounds.
+    fn has_bounds(&self) -> bool {
+        self.users > 1 && self.output_tokens > 1.0
     }
 
     fn per_request_ms(&self) -> f64 {
@@ -159,6 +261,15 @@ struct Guess {
     /// that leaves its slot empty for a step. At one user the server waits for the user instead, and while others
     /// wait, they take the slot.
     misses: bool,
+}
+
+/// A guess with the costs that fit it best.
+#[derive(Clone, Copy)]
+struct Tried {
+    guess: Guess,
+    solved: Solved,
+    /// Root of the mean square of the relative errors, TPOT out of its bounds included.
+    error: f64,
 }
 
 /// One linear equation: `measured_ms` is about the sum of the costs times their factors.
@@ -189,6 +300,29 @@ impl Guess {
         rows
     }
 
+    /// Its best costs; `None` if nothing can be said for lack of numbers.
+    fn tried(self, points: &[Point]) -> Option<Tried> {
+        let rows = self.rows(points);
+        let solved = solve(&rows)?;
+        let bounds: f64 = points.iter().map(|point| self.out_of_bounds(point, solved.costs).powi(2)).sum();
+        let squares = error(&rows, solved.costs) + bounds;
+        Some(Tried { guess: self, solved, error: (squares / rows.len() as f64).sqrt() })
+    }
+
+    /// By which share TPOT lies outside of what it can be: at least a step of the batch, at most that and a prompt for
+    /// each sequence of it in the course of an answer. Of a single user it is fitted itself.
+    fn out_of_bounds(self, point: &Point, costs: [f64; 3]) -> f64 {
+        let Point { prompt_tokens, output_tokens, tpot_ms, .. } = *point;
+        if !point.has_bounds() {
+            return 0.0;
+        }
+        let [base, sequence, prefill] = costs;
+        let batch = self.batch(point);
+        let least = base + sequence * batch;
+        let most = least + prefill * prompt_tokens * batch / (output_tokens - 1.0);
+        (least / tpot_ms - 1.0).max(1.0 - most / tpot_ms).max(0.0)
+    }
+
     /// Mean number of sequences in a step.
     fn batch(self, point: &Point) -> f64 {
         let users = f64::from(point.users);
@@ -211,76 +345,16 @@ impl Row {
     }
 }
 
-/// The costs, none below zero, with the least sum of squares of relative errors, and that sum; `None` if the rows do
-/// not determine them.
-fn solve(rows: &[Row]) -> Option<([f64; 3], f64)> {
-    let free = least_squares(rows, [true; 3])?;
-    if free.iter().all(|cost| *cost >= 0.0) {
-        return Some((free, error(rows, free)));
-    }
-    // Three costs: the best of all ways to leave some of them out is the best with none below zero.
-    let ways = (1..7_u8).map(|way| [way & 1 != 0, way & 2 != 0, way & 4 != 0]);
-    ways.filter_map(|way| least_squares(rows, way))
-        .filter(|costs| costs.iter().all(|cost| *cost >= 0.0))
-        .map(|costs| (costs, error(rows, costs)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-fn error(rows: &[Row], costs: [f64; 3]) -> f64 {
-    rows.iter().map(|row| (row.fitted_ms(costs) / row.measured_ms - 1.0).powi(2)).sum()
-}
-
-/// Least squares of the relative errors in the costs that are `used`; the others are 0. By Gram-Schmidt, twice over,
-/// on columns of length 1. `None` if a column is as good as a sum of those before it.
-fn least_squares(rows: &[Row], used: [bool; 3]) -> Option<[f64; 3]> {
-    let used: Vec<usize> = (0..3).filter(|column| used[*column]).collect();
-    let column =
-        |column: usize| -> Vec<f64> { rows.iter().map(|r| r.factors[column] / r.measured_ms).collect() };
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    // Upper triangle: how column k is made of the first k + 1 of the basis.
-    let mut triangle = [[0.0; 3]; 3];
-    let mut lengths = [0.0; 3];
-    for (k, &which) in used.iter().enumerate() {
-        let mut vector = column(which);
-        lengths[k] = dot(&vector, &vector).sqrt();
-        vector.iter_mut().for_each(|value| *value /= lengths[k]);
-        for _ in 0..2 {
-            for (j, unit) in basis.iter().enumerate() {
-                let part = dot(unit, &vector);
-                triangle[j][k] += part;
-                vector.iter_mut().zip(unit).for_each(|(value, unit)| *value -= part * unit);
-            }
-        }
-        let rest = dot(&vector, &vector).sqrt();
-        // Not a number where a column is nothing but zeros.
-        if rest.is_nan() || rest < DEPENDENT {
-            return None;
-        }
-        triangle[k][k] = rest;
-        vector.iter_mut().for_each(|value| *value /= rest);
-        basis.push(vector);
-    }
-    let mut costs = [0.0; 3];
-    let mut solution = [0.0; 3];
-    for k in (0..used.len()).rev() {
-        // The right side is 1 everywhere: each row is divided by what was measured.
-        let known: f64 = (k + 1..used.len()).map(|j| triangle[k][j] * solution[j]).sum();
-        solution[k] = (basis[k].iter().sum::<f64>() - known) / triangle[k][k];
-        costs[used[k]] = solution[k] / lengths[k];
-    }
-    Some(costs)
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// More slots than any measured server has; beyond, they count as not filled.
 const SLOTS_TRIED: u32 = 1 << 16;
-
-/// Share of its length that a column must have of its own. What is measured has three or four digits.
-const DEPENDENT: f64 = 1e-4;
-
+/// Degrees of freedom from which on the errors of a fit say how exact its numbers are.
+const TRUSTED: usize = 5;
+const A_QUARTER_MORE: f64 = 1.25;
+/// Three costs and the slots.
+const UNKNOWNS: usize = 4;
+/// Quantile 0.9 of Fisher's distribution for one degree of freedom over 1, 2, ... of them, and over many.
+const F_90: [f64; 10] = [39.86, 8.53, 5.54, 4.54, 4.06, 3.78, 3.59, 3.46, 3.36, 3.29];
+const F_90_MANY: f64 = 2.71;
 /// By how much a guess must be better than a simpler one.
 const TIE: f64 = 1e-6;
 
@@ -353,19 +427,93 @@ mod tests {
     #[test]
     fn prompts_of_different_lengths_stand_in_for_a_level_of_one_user() {
         let mut points = points(COST, 16, &[2, 4, 8]);
-        assert_eq!(fit(&points), Err(Error::Undetermined));
+        let seq_prefill = Terms { sequence: true, prefill: true, ..Terms::default() };
+        assert_eq!(fit(&points), Err(Error::Undetermined(seq_prefill)));
         points.push(Point { prompt_tokens: 0.0, ttft_ms: 12.0, tpot_ms: 12.0, ..points[1] });
         assert_cost(&fit(&points).unwrap(), COST, 1e-9);
     }
 
     #[test]
     fn what_is_not_told_apart_is_an_error() {
-        assert_eq!(fit(&[]), Err(Error::Undetermined));
-        assert_eq!(fit(&points(COST, 16, &[1])), Err(Error::Undetermined));
+        assert_eq!(fit(&[]), Err(Error::Undetermined(Terms::ALL)));
+        let of_steps = Terms { base: true, sequence: true, ..Terms::default() };
+        assert_eq!(fit(&points(COST, 16, &[1])), Err(Error::Undetermined(of_steps)));
         let mut points = points(COST, 16, &[1, 4]);
         points[1].tpot_ms = f64::NAN;
         assert_eq!(fit(&points), Err(Error::BadPoint(1)));
         assert_eq!(Error::BadPoint(1).to_string(), "level 2 has no usable numbers");
+    }
+
+    #[test]
+    fn answers_of_one_token_do_not_tell_a_sequence_from_its_prompt_however_the_prompts_scatter() {
+        let of = |scatter: f64| {
+            let all = [1, 4, 16].iter().zip([1.0, 1.0 + scatter, 1.0 - scatter]);
+            let points: Vec<Point> = all
+                .map(|(users, prompts)| {
+                    let (batch, prompt_tokens) = (f64::from(*users), 200.0 * prompts);
+                    let step_ms = COST.base_ms
+                        + (COST.per_sequence_ms + COST.per_prefill_token_ms * prompt_tokens) * batch;
+                    Point {
+                        users: *users,
+                        prompt_tokens,
+                        output_tokens: 1.0,
+                        ttft_ms: step_ms,
+                        tpot_ms: 0.0,
+                        request_rate: None,
+                    }
+                })
+                .collect();
+            fit(&points)
+        };
+        let open = Terms { sequence: true, prefill: true, ..Terms::default() };
+        for scatter in [0.0, 0.002, 0.01] {
+            assert_eq!(of(scatter), Err(Error::Undetermined(open)), "{scatter}");
+        }
+        // Prompts of clearly different lengths do tell.
+        assert_cost(&of(0.5).unwrap(), COST, 1e-9);
+        assert_eq!(
+            Error::Undetermined(open).to_string(),
+            "the levels do not tell the cost of a sequence from that of a prompt token"
+        );
+    }
+
+    #[test]
+    fn slots_show_in_tpot_where_the_base_is_nothing_and_rates_are_the_same_for_any() {
+        // As of a server that computes on one core: a batch is as good as its sequences one after the other.
+        let cost = Cost { base_ms: 0.0, per_sequence_ms: 7.5, per_prefill_token_ms: 0.5 };
+        let fitted = fit(&points(cost, 4, &[1, 2, 4, 8])).unwrap();
+        assert_eq!(fitted.slots, Some(4));
+        assert_cost(&fitted, cost, 1e-9);
+        assert_eq!(fit(&points(cost, 16, &[1, 2, 4, 8])).unwrap().slots, None);
+    }
+
+    #[test]
+    fn slots_that_would_do_as_well_are_named() {
+        let of = |slots, users: &[u32]| {
+            let fitted = fit(&points(COST, slots, users)).unwrap();
+            (fitted.slots, fitted.slots_as_good)
+        };
+        // Numbers that are right to a percent cannot tell these apart.
+        assert_eq!(of(16, &[1, 4, 16]), (None, vec![Some(14), Some(15)]));
+        // Many that agree are more exact than that.
+        assert_eq!(of(16, &[1, 2, 4, 8, 16, 32, 64]), (Some(16), vec![]));
+        // In a level that is full twice over TPOT is that of half of its users.
+        assert_eq!(of(8, &[1, 16]), (Some(8), vec![]));
+    }
+
+    #[test]
+    fn a_deviation_is_that_of_the_errors() {
+        let exact = fit(&points(COST, 16, &[1, 4, 16, 64])).unwrap();
+        assert!(exact.deviation.base_ms < 1e-9 && exact.at_zero.is_empty());
+        let mut points = points(COST, 16, &[1, 4, 16]);
+        for (point, error) in points.iter_mut().zip([1.01, 0.99, 1.01]) {
+            (point.ttft_ms, point.tpot_ms) = (point.ttft_ms * error, point.tpot_ms * error);
+        }
+        let blurred = fit(&points).unwrap();
+        // Slots of fifteen would explain the blur a little better.
+        assert_eq!((blurred.slots, blurred.slots_as_good.last()), (None, Some(&Some(15))), "{blurred:?}");
+        let off = (blurred.cost.base_ms - COST.base_ms).abs();
+        assert!(blurred.deviation.base_ms > off / 3.0 && blurred.deviation.base_ms < 1.0, "{blurred:?}");
     }
 
     #[test]
@@ -376,7 +524,8 @@ mod tests {
             point.tpot_ms *= 1.0 - 0.001 * f64::from(point.users);
         }
         let fitted = fit(&points).unwrap();
-        assert_eq!(fitted.cost.per_sequence_ms, 0.0);
+        assert_eq!((fitted.cost.per_sequence_ms, fitted.deviation.per_sequence_ms), (0.0, 0.0));
+        assert_eq!(fitted.at_zero, Terms { sequence: true, ..Terms::default() });
         assert!((fitted.cost.base_ms / 10.0 - 1.0).abs() < 0.02, "{fitted:?}");
         assert!(fitted.error_rms > 1e-4);
     }

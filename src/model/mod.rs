@@ -28,7 +28,7 @@ mod server;
 mod settings;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use job::{Emission, Job, Key, Refusal};
 pub use prefix::block_hashes;

@@ -190,6 +190,12 @@ impl Settings {
         Settings { serving, ..Settings::course() }
     }
 
+    /// A server of fixed times, ms: to the first tokens and from one to the next.
+    #[must_use]
+    pub fn fixed(ttft_ms: f64, itl_ms: f64) -> Settings {
+        Settings::serving(Serving::Fixed(Fixed { ttft_ms, itl_ms, ..Fixed::default() }))
+    }
+
     /// Tokens of a block of its prefix cache; 0 without one.
     #[must_use]
     pub fn block_tokens(&self) -> u32 {

@@ -1,7 +1,7 @@
 //! The laws of the model: as a naive simulation of the same rules, whoever looks and whenever.
 
 mod oracle;
-mod rig;
+pub(crate) mod rig;
 
 use std::time::Duration;
 

@@ -145,7 +145,25 @@ fn is_token(byte: u8) -> bool {
 
 fn check_level(level: &Level) -> Result<(), Error> {
     check_load(&level.load)?;
-    check_stop(&level.load, &level.stop)
+    check_stop(&level.load, &level.stop)?;
+    check_length(&level.load, &level.stop)
+}
+
+/// A rate so small that nothing, or not what was asked for, would ever be sent.
+fn check_length(load: &Load, stop: &Stop) -> Result<(), Error> {
+    let Some(rate) = load.rate() else { return Ok(()) };
+    let (wrong, remedy) = match (stop.duration_s, stop.units) {
+        (Some(seconds), _) if rate * seconds < 1.0 => (
+            format!("{rate:?} a second is less than one request in {seconds} s"),
+            "give a larger one, or a longer level",
+        ),
+        (None, Some(units)) if units as f64 / rate > LEVEL_S_MAX => (
+            format!("at {rate:?} a second {units} requests take more than a year"),
+            "give a larger one, or fewer requests",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::new("--request-rate", wrong, remedy))
 }
 
 fn check_load(load: &Load) -> Result<(), Error> {
@@ -176,7 +194,7 @@ fn check_load(load: &Load) -> Result<(), Error> {
         && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
     {
         let remedy = format!("give requests per second above 0, at most {RATE_MAX}, or inf");
-        return Err(Error::new("--request-rate", format!("{rate} is not a rate"), remedy));
+        return Err(Error::new("--request-rate", format!("{rate:?} is not a rate"), remedy));
     }
     if let Arrivals::Gamma { burstiness, .. } = load.arrivals
         && !(burstiness.is_finite() && burstiness > 0.0)
@@ -329,6 +347,8 @@ const SIGMA_MAX: f64 = 5.0;
 const CHOICES_MAX: u32 = 16_384;
 /// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.
 const START_SPREAD_MAX_US: f64 = 60e6;
+/// Longest level whose end is a number of requests, s: a year.
+const LEVEL_S_MAX: f64 = 365.0 * 86_400.0;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.
 const RATE_MAX: f64 = 1e6;
 
@@ -390,6 +410,32 @@ mod tests {
             assert_eq!(set(open(Arrivals::Poisson { rate })), "--request-rate");
         }
         assert_eq!(set(open(Arrivals::Gamma { rate: 1.0, burstiness: 0.0 })), "--burstiness");
+    }
+
+    #[test]
+    fn a_rate_must_send_a_request_within_the_level_and_its_requests_within_a_year() {
+        let of = |rate, duration_s, units| {
+            let mut plan = plan();
+            let load = Load { arrivals: Arrivals::Poisson { rate }, cap: None, users: None, think_s: 0.0 };
+            plan.levels =
+                vec![Level { load, stop: Stop { duration_s, units, ..Stop::default() }, warmups: 0 }];
+            plan.validate().map_err(|error| error.to_string())
+        };
+        assert_eq!(of(0.5, Some(2.0), None), Ok(()));
+        assert_eq!(of(1.0, None, Some(31_536_000)), Ok(()));
+        assert_eq!(
+            of(0.4, Some(2.0), Some(64)).unwrap_err(),
+            "--request-rate: 0.4 a second is less than one request in 2 s; give a larger one, or a longer level"
+        );
+        assert_eq!(
+            of(1e-300, None, Some(64)).unwrap_err(),
+            "--request-rate: at 1e-300 a second 64 requests take more than a year; give a larger one, or fewer requests"
+        );
+        assert!(of(1.0, None, Some(31_536_001)).is_err());
+        assert_eq!(
+            of(1e300, None, Some(64)).unwrap_err(),
+            "--request-rate: 1e300 is not a rate; give requests per second above 0, at most 1000000, or inf"
+        );
     }
 
     #[test]

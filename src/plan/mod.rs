@@ -12,13 +12,16 @@ mod body;
 mod check;
 mod endpoint;
 mod error;
+mod finding;
 mod lengths;
 mod level;
+pub mod lint;
 mod secrets;
 mod text;
 
 pub use endpoint::{Address, Scheme, default_path};
 pub use error::{Error, nearest};
+pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
@@ -61,6 +64,9 @@ pub struct Plan {
     /// What is kept beside the summary.
     #[serde(default)]
     pub keep: Keep,
+    /// What only the user knows, for the findings.
+    #[serde(default, skip_serializing_if = "Declared::is_empty")]
+    pub declared: Declared,
 }
 
 /// Endpoints and how to speak to them.
@@ -343,6 +349,18 @@ pub enum SteadyCut {
     None,
 }
 
+/// Facts that change what a result means and that no request shows. Absent: not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Declared {
+    /// The server starts anew before each configuration that is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh_server: Option<bool>,
+    /// Hardware and software are those of production.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_as_production: Option<bool>,
+}
+
 /// What is kept beside the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -370,7 +388,14 @@ impl Plan {
             limits: Limits::default(),
             client: Client::default(),
             keep: Keep::default(),
+            declared: Declared::default(),
         }
+    }
+}
+
+impl Declared {
+    fn is_empty(&self) -> bool {
+        *self == Declared::default()
     }
 }
 

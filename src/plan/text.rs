@@ -10,9 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level, Limits,
-    Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Workload,
-    nearest,
+    Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Header, Keep, Lengths, Level,
+    Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls,
+    Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -263,6 +263,7 @@ fn full_plan() -> Plan {
             burn: Some(Burn { ms: 0.0, every_s: 0.0 }),
         },
         keep: Keep { records: true, chunks: false },
+        declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },
     }
 }
 

@@ -22,7 +22,8 @@ use crate::run_file::RunFile;
 /// # Errors
 /// Those of `out`.
 pub fn write(run: &RunFile, model: Option<&Settings>, out: &mut impl Write) -> io::Result<()> {
-    let levels: Vec<Facts<'_>> = run.levels.iter().filter_map(Facts::of).collect();
+    let choices = run.plan.read().map_or(1, |plan| plan.workload.choices);
+    let levels: Vec<Facts<'_>> = run.levels.iter().filter_map(|level| Facts::of(level, choices)).collect();
     let curve = curve::paragraphs(&levels, model);
     if !curve.is_empty() {
         writeln!(out, "\nwhy the curve bends")?;

@@ -1,9 +1,13 @@
-//! `--format json`: the numbers of the levels as they are stored.
+//! `--format json`: the numbers of the levels as they are stored, and findings over a plan.
 
 use std::io;
 
+use serde_json::json;
+
 use crate::run_file::RunFile;
+use crate::run_file::schema::FindingBlock;
 use crate::run_file::write::to_json;
+use crate::verdict::Verdict;
 
 /// Writes the run in the form of its file. What only programs read from a file is left out: histograms and series are
 /// `null`.
@@ -20,4 +24,19 @@ pub fn write(run: &RunFile, out: &mut impl io::Write) -> io::Result<()> {
         }
     }
     out.write_all(to_json(&shown).as_bytes())
+}
+
+/// Writes the findings over a plan with what they make of it.
+///
+/// # Errors
+///
+/// When `out` fails.
+pub fn write_findings(
+    findings: &[FindingBlock],
+    verdict: Verdict,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    let document =
+        json!({ "schema": "tokload.lint", "version": 1, "findings": findings, "verdict": verdict });
+    writeln!(out, "{document:#}")
 }

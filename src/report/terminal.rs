@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use super::view::{Cell, Column, Row, Table, View};
+use super::view::{Cell, Column, Note, Row, Table, View};
 
 /// How text may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +53,13 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
         table(&view.budget, style, out)?;
     }
     failures(view, style, out)?;
-    writeln!(out)?;
-    for note in &view.notes {
-        let lead = if note.warning { style.paint("! ", YELLOW) } else { "  ".to_owned() };
-        write!(out, "{lead}")?;
-        wrap(out, style, "  ", &note.text)?;
+    if let Some(verdict) = &view.verdict {
+        writeln!(out)?;
+        wrap(out, style, "  ", verdict)?;
     }
+    write_notes(&view.findings, style, out)?;
+    writeln!(out)?;
+    write_notes(&view.notes, style, out)?;
     if !view.next.is_empty() {
         writeln!(out, "\nnext:")?;
         for command in &view.next {
@@ -67,6 +68,20 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     }
     if let Some(saved) = &view.saved {
         writeln!(out, "\nsaved {saved}")?;
+    }
+    Ok(())
+}
+
+/// Writes remarks, one to a paragraph, warnings with a mark.
+///
+/// # Errors
+///
+/// When `out` fails.
+pub fn write_notes(notes: &[Note], style: Style, out: &mut impl Write) -> io::Result<()> {
+    for note in notes {
+        let lead = if note.warning { style.paint("! ", YELLOW) } else { "  ".to_owned() };
+        write!(out, "{lead}")?;
+        wrap(out, style, "  ", &note.text)?;
     }
     Ok(())
 }

@@ -72,6 +72,12 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
+    /// A device, a pipe or a directory: what has no end could be read for ever, and the files beside a run are found
+    /// by its name.
+    NotAFile {
+        /// The place.
+        path: PathBuf,
+    },
     /// The numbers cannot be computed anew, because the records are not there.
     NoRecords {
         /// The run file.
@@ -93,14 +99,22 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, is no run file, or is of a newer version. What is wrong with its records shows when
+    /// When it cannot be read, is not a regular file, is no run file, or is of a newer version. What is wrong with its records shows when
     /// they are asked for: without them it can still be shown.
     pub fn open(path: &Path) -> Result<Loaded, ReadError> {
+        // Asked before it is opened: opening a pipe waits for a writer.
+        if !fs::metadata(path).map_err(|e| ReadError::io(path, e))?.is_file() {
+            return Err(ReadError::NotAFile { path: path.to_owned() });
+        }
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => ReadError::NotARunFile { path: path.to_owned() },
             _ => ReadError::io(path, e),
         })?;
-        let run = parse(&text, path)?;
+        let mut run = parse(&text, path)?;
+        if run.verdict.is_none() {
+            // A file from before there were verdicts.
+            run.judge();
+        }
         let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
     }
@@ -240,6 +254,11 @@ impl fmt::Display for ReadError {
                 "{} has version {version} of the run file, this tokload reads up to {VERSION}: use a newer tokload",
                 path.display()
             ),
+            ReadError::NotAFile { path } => write!(
+                f,
+                "{} is not a regular file: save the run, and the files beside it, and name it by its path",
+                path.display()
+            ),
             ReadError::NotARunFile { path } => {
                 write!(f, "{} is not a tokload run file (JSON with schema \"{SCHEMA}\")", path.display())
             }
@@ -267,5 +286,26 @@ impl error::Error for ReadError {
             ReadError::Malformed { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_regular_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        // Either would be read for ever, or waited for.
+        for path in [Path::new("/dev/zero"), &pipe, folder.path()] {
+            let error = Loaded::open(path).unwrap_err();
+            assert!(matches!(&error, ReadError::NotAFile { path: named } if named == path), "{error}");
+        }
+        let error = Loaded::open(Path::new("/dev/zero")).unwrap_err().to_string();
+        let expected =
+            "/dev/zero is not a regular file: save the run, and the files beside it, and name it by its path";
+        assert_eq!(error, expected);
     }
 }

@@ -50,6 +50,11 @@ pub enum WriteError {
         /// The place.
         path: PathBuf,
     },
+    /// The path names no file: it is empty, or ends in a directory.
+    Unnamed {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 /// A run that could not be written, with its whole text.
@@ -67,8 +72,11 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// When a file of the run is there already and `force` is off, or the directory refuses.
+    /// When the path names no file, a file of the run is there already and `force` is off, or the directory refuses.
     pub fn at(path: PathBuf, force: bool) -> Result<Destination, WriteError> {
+        if !names_a_file(&path) {
+            return Err(WriteError::Unnamed { path });
+        }
         let destination = Destination { path, force };
         for place in
             [&destination.path, &destination.beside(Content::Records), &destination.beside(Content::Chunks)]
@@ -179,6 +187,12 @@ pub(super) fn part_of(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
+/// Whether a file could be at `path`: after `/`, `/.` or nothing there is none.
+fn names_a_file(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    path.file_name().is_some() && !bytes.ends_with(b"/") && !bytes.ends_with(b"/.")
+}
+
 /// The name of `path` without its directory.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
@@ -262,6 +276,9 @@ impl fmt::Display for WriteError {
             WriteError::NotAFile { path } => {
                 write!(f, "{} is not a regular file: name another --output-file", path.display())
             }
+            WriteError::Unnamed { path } => {
+                write!(f, "--output-file '{}' names no file: give one, as in run.json", path.display())
+            }
         }
     }
 }
@@ -270,7 +287,10 @@ impl error::Error for WriteError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             WriteError::Io { source, .. } => Some(source),
-            WriteError::Exists { .. } | WriteError::Lost { .. } | WriteError::NotAFile { .. } => None,
+            WriteError::Exists { .. }
+            | WriteError::Lost { .. }
+            | WriteError::NotAFile { .. }
+            | WriteError::Unnamed { .. } => None,
         }
     }
 }
@@ -319,6 +339,23 @@ mod tests {
         ));
         let missing = Destination::at(directory.path().join("no/run.json"), false).unwrap_err();
         assert!(missing.to_string().ends_with("; its directory must exist"), "{missing}");
+    }
+
+    #[test]
+    fn a_path_without_a_name_is_refused_before_anything_is_measured() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in ["", ".", "..", "/", "new/", "new/."] {
+            // Whether the directory is there or not does not matter.
+            for place in [PathBuf::from(path), directory.path().join(path)] {
+                if place.file_name().is_some() && !path.starts_with("new") {
+                    continue;
+                }
+                let error = Destination::at(place, true).unwrap_err();
+                assert!(matches!(error, WriteError::Unnamed { .. }), "{path}: {error}");
+            }
+        }
+        let empty = Destination::at(PathBuf::new(), false).unwrap_err().to_string();
+        assert_eq!(empty, "--output-file '' names no file: give one, as in run.json");
     }
 
     #[test]

@@ -8,13 +8,16 @@ use rustix::event::Timespec;
 use rustix::event::epoll;
 use rustix::event::epoll::{CreateFlags, EventData, EventFlags};
 
-/// What to wait for on a descriptor. The end of the peer's data always wakes.
+/// What to wait for on a descriptor. A broken connection always wakes, and the end of the peer's data wakes whoever
+/// reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Bytes to read.
     Read,
     /// Room to write, and bytes to read.
     ReadWrite,
+    /// Room to write.
+    Write,
 }
 
 /// One ready descriptor.
@@ -115,5 +118,6 @@ fn flags(interest: Interest) -> EventFlags {
     match interest {
         Interest::Read => read,
         Interest::ReadWrite => read | EventFlags::OUT,
+        Interest::Write => EventFlags::OUT,
     }
 }

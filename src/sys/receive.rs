@@ -7,9 +7,11 @@
     reason = "control messages of this kind have no safe wrapper in the crates that we use"
 )]
 
+use core::net::{Ipv4Addr, SocketAddr};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -29,16 +31,43 @@ pub struct Stamping {
 }
 
 impl Stamping {
-    /// Switches stamps on.
+    /// Switches stamps on and sees to it that they come: a packet that we send to ourselves must have one within
+    /// 50 ms.
     ///
     /// # Errors
-    /// The kernel, or the container that we are in, refuses.
+    /// The kernel, or the container that we are in, refuses, or takes the wish and stamps nothing.
     pub fn enable() -> io::Result<Stamping> {
-        let switch =
-            rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let switch = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
         ask_for_stamps(&switch)?;
-        Ok(Stamping { _switch: switch })
+        let socket = Socket { fd: switch };
+        // Without a loopback interface there is nothing to try it on, and the first reads will tell.
+        if talk_to_self(&socket).is_ok() && !(0..TRIES).any(|_| is_stamped(&socket)) {
+            return Err(io::Error::other("it takes the wish for them and gives none"));
+        }
+        Ok(Stamping { _switch: socket.fd })
     }
+}
+
+/// How long the kernel may take to switch stamps on: less than 1 ms was seen.
+const PATIENCE: Duration = Duration::from_millis(50);
+const TRIES: u32 = 50;
+
+fn talk_to_self(socket: &Socket) -> io::Result<()> {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    rustix::net::bind(&socket.fd, &any_port)?;
+    let own = rustix::net::getsockname(&socket.fd)?;
+    Ok(rustix::net::connect(&socket.fd, &own)?)
+}
+
+/// Whether a packet from the socket to itself comes with a stamp; waits a part of [`PATIENCE`] if not.
+fn is_stamped(socket: &Socket) -> bool {
+    let sent = socket.send(b"?").is_ok();
+    let stamped = sent && matches!(socket.receive_stamped(&mut [0; 8]), Ok((_, Some(_))));
+    if !stamped {
+        std::thread::sleep(PATIENCE / TRIES);
+    }
+    stamped
 }
 
 impl Socket {

@@ -146,7 +146,7 @@ fn time_wait(sockstat: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-/// `32768	60999`
+/// Two numbers, the first and the last port.
 fn range(text: &str) -> Option<u64> {
     let mut ends = text.split_whitespace().map(str::parse::<u64>);
     let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);

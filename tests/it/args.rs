@@ -124,7 +124,7 @@ fn unknown_options_are_answered_with_the_nearest() {
 fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
-    assert!(error.remedy.contains("quick, run, report, simulate, mock-server"), "{error}");
+    assert!(error.remedy.contains("quick, run, report, lint, simulate, mock-server"), "{error}");
     let error = refused(&["find-capacity"]);
     assert!(error.wrong.contains("not supported yet") && error.remedy.contains("comma list"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
@@ -190,13 +190,14 @@ const UNITS: &[(&str, &str)] = &[
     ("--format", ""),
     ("--freeze", "seconds"),
     ("--frequency-penalty", "without unit"),
+    ("--fresh-server", ""),
     ("--goodput", "milliseconds"),
     ("--header", ""),
     ("--host", ""),
     ("--ignore-eos", ""),
     ("--insecure", ""),
-    ("--itl", "milliseconds"),
     ("--isl-stddev", "words"),
+    ("--itl", "milliseconds"),
     ("--itl-jitter", "milliseconds"),
     ("--keep-alive", "seconds"),
     ("--key", "PEM"),
@@ -210,10 +211,12 @@ const UNITS: &[(&str, &str)] = &[
     ("--model-preset", ""),
     ("--n", "choices"),
     ("--no-cpu-affinity", ""),
+    ("--no-fresh-server", ""),
     ("--no-ignore-eos", ""),
     ("--no-progress", ""),
     ("--no-progress-timeout", "seconds"),
     ("--no-records", ""),
+    ("--no-same-as-production", ""),
     ("--no-save", ""),
     ("--no-streaming", ""),
     ("--no-usage", ""),
@@ -246,6 +249,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--request-timeout-seconds", "seconds"),
     ("--role", ""),
     ("--router", ""),
+    ("--same-as-production", ""),
     ("--save-chunks", ""),
     ("--save-detailed", ""),
     ("--seed", "integer"),
@@ -255,6 +259,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--start-spread", "microseconds"),
     ("--steady-cut", "60 s"),
     ("--step-tokens-max", "tokens"),
+    ("--strict", ""),
     ("--temperature", "without unit"),
     ("--think-time", "seconds"),
     ("--timer", ""),

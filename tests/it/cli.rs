@@ -7,6 +7,7 @@ mod canned;
 mod interrupt;
 mod secrets;
 mod stored;
+mod verdict;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokload::mock::{Faults, Mock, Settings};
+use tokload::model;
 use tokload::sys::clock::RunClock;
 
 /// A working directory of a test's own.
@@ -140,9 +142,8 @@ fn mock(faults: Faults) -> Mock {
 }
 
 fn mock_at(port: u16, faults: Faults) -> Mock {
-    let ms = Duration::from_millis;
-    let settings =
-        Settings { port, model: "m".to_owned(), ttft: ms(5), itl: ms(1), faults, ..Settings::default() };
+    let serving = model::Settings::fixed(5.0, 1.0);
+    let settings = Settings { port, model: "m".to_owned(), serving, faults, ..Settings::default() };
     Mock::start(settings).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokload::metrics::Metric;
-use tokload::model::{Batching, Cost, Fixed, Serving, Settings};
+use tokload::model::{Batching, Cost, Fixed, PrefixCache, Serving, Settings};
 use tokload::plan::{Arrivals, Load};
 use tokload::report::explain;
 use tokload::run_file::RunFile;
@@ -76,12 +76,12 @@ why the curve bends
 Little's law: in flight = ended per second * time in flight, L = X W
   1 user
     X W = 1.77/s * 566.8 ms = 1.00. Counted: L = 1 on average, 1 at most.
-    N = X W: 1.00 of 1; 0.00 remain (-0.1 %).
+    N = X W: 1.00 of 1; nothing remains.
     X TTFT = 0.04 wait for their first token, X (E2E - TTFT) = 0.97 receive the
       others.
   16 users
     X W = 15.03/s * 1067 ms = 16.05. Counted: L = 16 on average, 16 at most.
-    N = X W: 16.05 of 16; -0.05 remain (-0.3 %).
+    N = X W: 16.05 of 16; 0.05 too many (0.3 %).
     X TTFT = 0.47 wait for their first token, X (E2E - TTFT) = 15.58 receive the
       others.
   64 users
@@ -132,7 +132,7 @@ fn gaps_tell_a_measured_run_of_prompts_in_between() {
 
 #[test]
 fn thinking_users_are_part_of_littles_law() {
-    let driving = Driving { think: Duration::from_secs(2), varied: true, seconds: 600 };
+    let driving = Driving { think: Duration::from_secs(2), varied: true, seconds: 600, ..STEADY };
     let run = run(&Settings::course(), &[4, 16], driving);
     let text = flowing(&run, None);
     assert_says(
@@ -155,7 +155,7 @@ fn what_remains_is_named_by_its_cause() {
     assert_says(
         &flowing(&run, None),
         &[
-            "N = X W: 16.05 of 16; -0.05 remain",
+            "N = X W: 16.05 of 16; 0.05 too many (0.3 %).",
             "What remains: L - X W = -0.55: requests in flight at the edges, 16 at the start of the window and 3 at its \
              end, count in L with the part of their time that lies inside; 0.50 users were between an answer and the \
              next request: the client's turn-around.",
@@ -170,9 +170,83 @@ fn what_remains_is_named_by_its_cause() {
         &[
             "N = X W: 13.53 of 16; 2.47 remain (15.4 %).",
             "What remains: L - X W = 1.47: X leaves out 7 requests that did not end well; 1.00 users had nothing in \
-             flight: before their first request, or after their last while the others still waited.",
+             flight: before their first request, or after their last while the others still waited, or in the pause after one that failed \
+             at once.",
         ],
     );
+}
+
+#[test]
+fn what_rounds_to_nothing_has_no_share() {
+    let mut run = run(&Settings::course(), &[1], VARIED);
+    let level = &mut run.levels[0];
+    set_mean(level, Metric::E2e, 500.0);
+    set_mean(level, Metric::Stream, 500.0);
+    for (rate, sentence) in [
+        (2.009, "N = X W: 1.00 of 1; nothing remains."),
+        (1.991, "N = X W: 1.00 of 1; nothing remains."),
+        (2.02, "N = X W: 1.01 of 1; 0.01 too many (1.0 %)."),
+        (1.98, "N = X W: 0.99 of 1; 0.01 remain (1.0 %)."),
+    ] {
+        run.levels[0].rates.window.req_s = rate;
+        assert_says(&flowing(&run, None), &[sentence]);
+    }
+}
+
+#[test]
+fn users_who_are_refused_are_not_taken_for_a_slow_client() {
+    let mut run = run(&Settings::course(), &[16], VARIED);
+    run.levels[0].counts.failed = 5000;
+    run.levels[0].in_flight = Some(InFlight { mean: 6.0, max: 7, at_start: 6, at_end: 6 });
+    set_mean(&mut run.levels[0], Metric::Stream, 398.4);
+    let text = flowing(&run, None);
+    assert_says(
+        &text,
+        &[
+            "10.01 remain (62.6 %).",
+            "What remains: 10.00 users had nothing in flight: there are 5000 requests that did not end well, and after one \
+             that fails at once its user pauses.",
+        ],
+    );
+    assert!(!text.contains("turn-around"));
+    // What failed after a time was in flight.
+    run.levels[0].in_flight = Some(InFlight { mean: 16.0, max: 16, at_start: 16, at_end: 16 });
+    let sentence = "What remains: L - X W = 10.01: X leaves out 5000 requests that did not end well, and requests in flight \
+                    at the edges, 16 at the start of the window and 16 at its end, count in L with the part of their time \
+                    that lies inside.";
+    assert_says(&flowing(&run, None), &[sentence]);
+}
+
+#[test]
+fn several_answers_to_a_request_are_as_many_sequences() {
+    let course = Settings::course();
+    let mut run = run(&course, &[4, 16], VARIED);
+    let mut plan = run.plan.read().unwrap();
+    plan.workload.choices = 4;
+    run.plan = Verbatim::of(&plan);
+    for (level, users) in run.levels.iter_mut().zip([4.0, 16.0]) {
+        level.tokens.output *= 4;
+        level.distributions.remove(&Metric::Tpot);
+        level.rates.window.req_s = 5.0;
+        set_mean(level, Metric::Ttft, 1000.0 * (users - 3.0) / 5.0);
+        set_mean(level, Metric::E2e, 1000.0 * users / 5.0);
+    }
+    assert_says(
+        &flowing(&run, Some(&course)),
+        &[
+            "Each request asks for 4 answers, 4 sequences of the server: N users are 4 N. Its E2E ends with the last of \
+             them.",
+            "X (E2E - TTFT) = 3 requests are under way at once with 4 users and 3 with 16 users",
+            "The server has 16 slots: 16 users with 4 answers to a request ask for 64 sequences, of which at least 48 have \
+             none.",
+            // 4 times 200 prompt tokens.
+            "+ 800 prompt tokens * 0.05) ms",
+        ],
+    );
+    // A cache may have answered for the prompts of all but the first.
+    let batching = Batching { prefix_cache: Some(PrefixCache::default()), ..Batching::default() };
+    let cached = Settings::serving(Serving::Batching(batching));
+    assert!(!flowing(&run, Some(&cached)).contains("In the long run at most"));
 }
 
 #[test]

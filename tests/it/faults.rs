@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Kind, Record, TokenSource};
 use tokload::mock::{Answer, Delivery, Ending, Fault, Faults, Mock, Outage, Reach, Settings, Truth, When};
+use tokload::model;
 use tokload::plan::{Level, Load, Plan, Stop};
 
 use crate::rig::{Run, level, mock, plan_for, quick, run};
@@ -164,7 +165,8 @@ fn a_server_that_goes_down_and_comes_back_costs_what_fell_in_between() {
     let outage = Outage { reach: Reach::Server, start: ms(1000), length: ms(600) };
     let faults = Faults { outages: vec![outage], ..Faults::default() };
     // Long answers: some are always open when it goes down.
-    let mock = Mock::start(Settings { faults, itl: ms(10), accounts_max: 100_000, ..quick() }).unwrap();
+    let serving = model::Settings::fixed(5.0, 10.0);
+    let mock = Mock::start(Settings { faults, serving, accounts_max: 100_000, ..quick() }).unwrap();
     let level = Level {
         load: Load::closed(8),
         stop: Stop { units: None, duration_s: Some(2.5), grace_s: 5.0 },

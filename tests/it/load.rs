@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use tokload::load::tls;
-use tokload::metrics::{Class, Flags, Kind};
+use tokload::metrics::{Class, Flags, Kind, Metric};
 use tokload::mock::{Break, Cut, Farewell, Fault, Faults, Identity, Mock, Settings};
-use tokload::plan::{Arrivals, Driver, Level, Load, Stop};
+use tokload::model;
+use tokload::plan::{Arrivals, Burn, Driver, Level, Load, Stop, Timestamps};
+use tokload::run::{ShardCheck, Stamps};
 use tokload::sys::signals::Interrupts;
 
 use crate::rig::{Run, level, mock, open, plan_for, quick, run, run_through, run_with};
@@ -196,8 +198,7 @@ fn every_address_of_a_name_is_tried() {
 #[test]
 fn a_connection_closed_while_idle_costs_a_counted_resend_at_most() {
     let settings = Settings {
-        ttft: Duration::from_millis(2),
-        itl: Duration::from_millis(1),
+        serving: model::Settings::fixed(2.0, 1.0),
         keep_alive: Some(Duration::from_millis(20)),
         ..Settings::default()
     };
@@ -299,7 +300,8 @@ fn several_choices_count_the_tokens_of_all() {
 
 #[test]
 fn running_usage_tells_the_tokens_of_each_event() {
-    let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
+    let serving = model::Settings { tokens_per_step: 2, ..quick().serving };
+    let mock = Mock::start(Settings { serving, ..quick() }).unwrap();
     let mut plan = plan_for(mock.address().port());
     plan.workload.output_tokens = 6.into();
     plan.workload.options.continuous_usage = true;
@@ -309,4 +311,77 @@ fn running_usage_tells_the_tokens_of_each_event() {
         assert_eq!((record.events, record.output_tokens, record.tokens_after_first), (3, Some(6), Some(4)));
     }
     assert_eq!(run.result.tally.histogram(tokload::metrics::metric::Metric::ItlToken).n(), 16);
+}
+
+/// Every answer's content events have the kernel's stamps, none after the user's; and what the shards say of it adds up.
+fn assert_stamped(run: &Run) {
+    assert_eq!(run.result.stamps, Stamps { in_use: Timestamps::Both, why_not: None });
+    for record in run.measured() {
+        let by_kernel = record.by_kernel().expect("every content event is stamped");
+        assert!(by_kernel.first <= record.first && by_kernel.last <= record.last);
+        assert!(by_kernel.first.unwrap() > record.start, "bytes came before the request was sent");
+    }
+    let sum = |of: fn(&ShardCheck) -> u64| run.result.shards.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|check| check.receive_lag.n()) + sum(|check| check.unstamped), sum(|check| check.reads));
+    assert!(sum(|check| check.rtt.n()) >= run.measured().len() as u64);
+    assert_eq!(sum(|check| check.schedule_delay.n()), sum(|check| check.sent));
+    assert!(run.result.tally.histogram(Metric::ItlKernel).n() > 0);
+    assert_eq!(
+        run.result.tally.histogram(Metric::ItlKernel).n(),
+        run.result.tally.histogram(Metric::Itl).n()
+    );
+}
+
+/// Where the machine refuses stamps there is nothing to test but that it says so.
+fn machine_stamps() -> bool {
+    tokload::sys::receive::Stamping::enable().is_ok()
+}
+
+#[test]
+fn the_kernel_stamps_what_both_drivers_read_with_and_without_tls() {
+    if !machine_stamps() {
+        return;
+    }
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    for driver in [Driver::Epoll, Driver::Auto] {
+        plan.client.driver = driver;
+        assert_stamped(&run(&plan, 2, &level(Load::closed(3), 12)));
+    }
+    assert_stamped(&run_over_tls(false, true));
+}
+
+#[test]
+fn without_the_wish_the_kernel_stamps_nothing() {
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.client.timestamps = Timestamps::User;
+    let run = run(&plan, 1, &level(Load::closed(2), 6));
+    assert_eq!(run.result.stamps.in_use, Timestamps::User);
+    assert!(run.measured().iter().all(|record| record.kernel_first.is_none() && record.outcome.is_ok()));
+    assert_eq!(run.result.shards[0].receive_lag.n(), 0);
+    assert_eq!(run.result.tally.histogram(Metric::TtftKernel).n(), 0);
+}
+
+#[test]
+fn by_kernel_stamps_a_wasteful_client_measures_the_same_latencies() {
+    if !machine_stamps() {
+        return;
+    }
+    let mock = mock(Faults::default());
+    let mut plan = plan_for(mock.address().port());
+    plan.client.timestamps = Timestamps::Kernel;
+    // Each turn of the loop is longer than a whole answer takes.
+    plan.client.burn = Some(Burn { ms: 60.0, every_s: 0.0 });
+    let run = run(&plan, 1, &level(Load::closed(1), 3));
+    assert_eq!(run.result.stamps.in_use, Timestamps::Kernel);
+    for record in run.measured() {
+        // Between the send and the first read lies a turn, by whatever else the machine does.
+        let by_user = record.ttft_ns().unwrap();
+        assert!(by_user >= 60_000_000, "the client was not slowed: {by_user} ns");
+        assert!(record.kernel_ttft_ns().unwrap() < by_user);
+    }
+    let longest = |metric| run.result.tally.histogram(metric).totals().max();
+    assert_eq!(longest(Metric::Ttft), longest(Metric::TtftKernel));
+    assert!(run.result.shards[0].loop_lag.totals().max() >= Some(40_000_000));
 }

@@ -32,4 +32,5 @@ mod simulate;
 mod simulate_args;
 mod slow_client;
 mod statistics;
+mod verdict;
 mod wire_split;

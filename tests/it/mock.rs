@@ -9,14 +9,18 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use tokload::metrics::Class;
 use tokload::mock::{Answer, Break, Cut, Farewell, Fault, Faults, Identity, Mock, Role, Settings, When};
+use tokload::model::{self, Batching, Cost, Serving};
 use tokload::pace::{Kernel, Mode};
-use tokload::plan::Driver;
+use tokload::plan::{Driver, Load};
 use tokload::sys::clock::RunClock;
+use tokload::time::Stamp;
+
+use crate::rig;
 
 pub(crate) fn quick() -> Settings {
-    let ms = Duration::from_millis;
-    Settings { ttft: ms(3), itl: ms(1), max_tokens: 4, ..Settings::default() }
+    Settings { serving: model::Settings::fixed(3.0, 1.0), max_tokens: 4, ..Settings::default() }
 }
 
 fn with(faults: Faults) -> Mock {
@@ -207,7 +211,8 @@ fn every_driver_thread_count_and_timer_serves() {
 
 #[test]
 fn choices_and_whole_answers_and_text_completions() {
-    let mock = Mock::start(Settings { tokens_per_chunk: 2, ..quick() }).unwrap();
+    let serving = model::Settings { tokens_per_step: 2, ..quick().serving };
+    let mock = Mock::start(Settings { serving, ..quick() }).unwrap();
     let mut client = Client::to(&mock);
     let both = client.post(CHAT, &chat(&json!({"n": 2, "max_tokens": 3})));
     assert_eq!(both.text(0).0, " apple bread cloud");
@@ -381,7 +386,7 @@ fn streams_break_off_on_purpose() {
 fn tokens_of_an_answer_that_ended_early_do_not_reach_the_next() {
     let cut = Cut { after_events: 0, how: Break::ErrorEvent };
     let faults = Faults::when(When::First(1), Fault::Cut(cut));
-    let settings = Settings { ttft: Duration::ZERO, itl: Duration::ZERO, faults, ..quick() };
+    let settings = Settings { serving: model::Settings::fixed(0.0, 0.0), faults, ..quick() };
     let mock = Mock::start(settings).unwrap();
     let two = post(CHAT, &chat(&json!({"n": 2, "max_tokens": 3})));
     let mut client = Client::to(&mock);
@@ -411,7 +416,7 @@ fn connections_close_on_purpose_and_after_idling() {
 
 #[test]
 fn a_client_that_goes_away_ends_its_stream() {
-    let mock = Mock::start(Settings { itl: Duration::from_secs(600), ..quick() }).unwrap();
+    let mock = Mock::start(Settings { serving: model::Settings::fixed(3.0, 600e3), ..quick() }).unwrap();
     let mut client = Client::to(&mock);
     client.send(&post(CHAT, &chat(&json!({})))).until(b" apple").unwrap();
     client.socket.shutdown(Shutdown::Both).unwrap();
@@ -424,7 +429,8 @@ fn a_client_that_goes_away_ends_its_stream() {
 
 #[test]
 fn a_client_that_does_not_read_gets_everything_later() {
-    let settings = Settings { ttft: Duration::ZERO, itl: Duration::ZERO, max_tokens: 100_000, ..quick() };
+    let serving = model::Settings::fixed(0.0, 0.0);
+    let settings = Settings { serving, max_tokens: 100_000, ..quick() };
     let mock = Mock::start(settings).unwrap();
     let mut slow = Client::to(&mock);
     slow.send(&post(CHAT, &chat(&json!({}))));
@@ -435,10 +441,69 @@ fn a_client_that_does_not_read_gets_everything_later() {
     assert!(mock.stop().unwrap().partial_sends > 0);
 }
 
+/// Answers that nobody reads are not written either: the server stops listening to the client until it reads.
+#[test]
+fn a_client_that_asks_and_does_not_read_is_not_heard_until_it_does() {
+    let mock = Mock::start(quick()).unwrap();
+    let mut client = Client::to(&mock);
+    client.socket.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    // Its answer is long: the kernel holds some megabytes in each direction before anybody has to wait.
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: mock\r\nX: {}\r\n\r\n", "x".repeat(8000));
+    let mut sent = 0;
+    let stuck = loop {
+        let rest = &request.as_bytes()[sent % request.len()..];
+        match client.socket.write(rest) {
+            Ok(count) => sent += count,
+            Err(error) => break error,
+        }
+        assert!(sent < 64 << 20, "the server takes requests for ever");
+    };
+    assert_eq!(stuck.kind(), ErrorKind::WouldBlock);
+    let (asked, taken) = ((sent / request.len()) as u64, mock.truth(false).requests);
+    assert!(taken < asked, "{taken} of {asked} requests answered into the void");
+    for _ in 0..asked {
+        assert!(client.response().whole);
+    }
+    client.socket.write_all(&request.as_bytes()[sent % request.len()..]).unwrap();
+    assert!(client.response().whole);
+    assert_eq!(mock.stop().unwrap().requests, asked + 1);
+}
+
+/// One model behind two threads: its only slot serves one request after the other, whichever thread it came in by, and
+/// the truth of both threads together is what the client saw.
+#[test]
+fn two_threads_serve_from_one_model_and_count_as_one_server() {
+    let cost = Cost { base_ms: 2.0, per_sequence_ms: 0.0, per_prefill_token_ms: 0.0 };
+    let batching = Batching { slots: 1, cost, ..Batching::default() };
+    let serving = model::Settings::serving(Serving::Batching(batching));
+    let mock = Mock::start(Settings { serving, workers: 2, accounts_max: 100, ..quick() }).unwrap();
+    let mut plan = rig::plan_for(mock.address().port());
+    plan.workload.output_tokens = 3.into();
+    // Connections for all of them at once: the kernel deals them to both threads.
+    let run = rig::run(&plan, 1, &rig::level(Load::closed(16), 62));
+    let running = Client::to(&mock).get("/metrics").body;
+    assert!(
+        String::from_utf8(running)
+            .unwrap()
+            .contains("num_requests_running{engine=\"0\",model_name=\"mock-model\"} 0.0")
+    );
+    let truth = mock.stop().unwrap();
+    // Two of them are warm-ups.
+    assert_eq!((run.count(Class::Ok), run.records.len()), (62, 64));
+    assert_eq!((truth.generations, truth.completed(), truth.in_flight), (64, 64, 0));
+    assert_eq!((truth.events, truth.tokens), (3 * 64, 3 * 64));
+    assert_eq!((truth.ttft().count, truth.itl().count, truth.accounts.len()), (64, 128, 64));
+    assert!((2..=16).contains(&truth.in_flight_max), "{}", truth.in_flight_max);
+    let mut dues: Vec<Stamp> =
+        truth.accounts.iter().flat_map(|a| [a.first.unwrap().due, a.last.unwrap().due]).collect();
+    dues.sort_unstable();
+    assert!(dues.windows(2).all(|pair| pair[1].nanos_since(pair[0]) >= 2_000_000), "steps overlap");
+}
+
 #[test]
 fn a_thousand_streams_at_once_each_on_its_own_phase() {
-    let ms = Duration::from_millis;
-    let mock = Mock::start(Settings { ttft: ms(300), itl: ms(20), role: Role::Early, ..quick() }).unwrap();
+    let serving = model::Settings::fixed(300.0, 20.0);
+    let mock = Mock::start(Settings { serving, role: Role::Early, ..quick() }).unwrap();
     let mut clients: Vec<Client> = (0..1000).map(|_| Client::to(&mock)).collect();
     let request = post(CHAT, &chat(&json!({"max_tokens": 10, "stream_options": {"include_usage": true}})));
     for client in &mut clients {
@@ -457,7 +522,8 @@ fn a_thousand_streams_at_once_each_on_its_own_phase() {
 #[test]
 fn the_set_times_are_kept() {
     let ms = Duration::from_millis;
-    let mock = Mock::start(Settings { ttft: ms(60), itl: ms(10), max_tokens: 21, ..quick() }).unwrap();
+    let serving = model::Settings::fixed(60.0, 10.0);
+    let mock = Mock::start(Settings { serving, max_tokens: 21, ..quick() }).unwrap();
     let clock = RunClock::start();
     let start = clock.now();
     let response = Client::to(&mock).post(CHAT, &chat(&json!({})));

@@ -147,6 +147,30 @@ fn ollama_is_answered_in_lines() {
 }
 
 #[test]
+fn ollama_calls_a_tool_in_one_line() {
+    let mock = start(|settings| settings.tool_call = true);
+    let mut client = Client::to(&mock);
+    let body = json!({
+        "model": "mock-model",
+        "messages": [{"role": "user", "content": "one two"}],
+        "tools": [{"type": "function", "function": {"name": "weather", "parameters": {}}}],
+        "options": {"num_predict": 4},
+    });
+    let response = client.post("/api/chat", &body);
+    assert!(response.status == 200 && response.whole);
+    let text = String::from_utf8(response.body).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let call = json!([{"function": {"name": "weather", "arguments": {"text": " bread cloud dance"}}}]);
+    assert_eq!((lines.len(), &lines[0]["message"]["tool_calls"]), (2, &call));
+    assert_eq!((&lines[1]["done_reason"], &lines[1]["eval_count"]), (&json!("stop"), &json!(4)));
+    // The connection serves on, and whole answers have the call, too.
+    let mut whole = body;
+    whole["stream"] = json!(false);
+    assert_eq!(client.post("/api/chat", &whole).json()["message"]["tool_calls"], call);
+    assert_eq!(mock.stop().unwrap().tokens, 8);
+}
+
+#[test]
 fn letters_of_several_bytes_arrive_whole_although_they_are_cut() {
     let fault = Fault::Delivery(Delivery::SplitUtf8);
     let mock = start(|settings| settings.faults = Faults::always(fault));

@@ -60,7 +60,7 @@ fn records(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered, Vec<Reco
     let mut settings = Settings {
         model: SIMULATED.to_owned(),
         max_model_len: u32::MAX,
-        serving: Some(ordered.model.clone()),
+        serving: ordered.model.clone(),
         ..Settings::default()
     };
     change(&mut settings);

@@ -1,20 +1,22 @@
-//! What the tests of the real engine against the mock server share: a mock, a plan for it, a run and its records.
+//! What the tests of both engines share: a mock and a model, a plan for them, a run and its records.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokload::api::request::Template;
 use tokload::engine::Engine;
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
 use tokload::metrics::{Class, Phase, Record};
-use tokload::mock::{Faults, Mock, Settings};
+use tokload::mock::{Faults, Mock, Paper, Settings};
+use tokload::model;
 use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
 use tokload::run::LevelResult;
+use tokload::sim::{self, SimEngine};
 use tokload::stats::little::Verdict;
 use tokload::summary::{self, Input};
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
+use tokload::time::Stamp;
 use tokload::workload::Content;
 
 /// Bytes written by the spool, to be looked at afterwards.
@@ -39,7 +41,7 @@ pub(crate) fn mock(faults: Faults) -> Mock {
 
 /// Settings of quick answers.
 pub(crate) fn quick() -> Settings {
-    Settings { ttft: Duration::from_millis(5), itl: Duration::from_millis(1), ..Settings::default() }
+    Settings { serving: model::Settings::fixed(5.0, 1.0), ..Settings::default() }
 }
 
 pub(crate) fn plan_for(port: u16) -> Plan {
@@ -58,6 +60,17 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    fn of(result: LevelResult, tape: &Tape) -> Run {
+        let bytes = tape.0.lock().unwrap();
+        let records: Vec<Record> = bytes
+            .chunks_exact(Record::BYTES)
+            .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
+            .collect();
+        assert_eq!(records.len() as u64, result.records.unwrap().count);
+        check_books(&result, &records);
+        Run { result, records }
+    }
+
     pub(crate) fn measured(&self) -> Vec<&Record> {
         self.records.iter().filter(|record| record.phase == Phase::Measured).collect()
     }
@@ -105,16 +118,11 @@ pub(crate) fn run_through(
         tls,
     })
     .unwrap();
-    let template =
-        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
-    let target =
-        Target { routes: vec![route], templates: vec![template], content: Content::new(&plan.workload) };
-    let tape = Tape::default();
-    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
+    let (tape, spool) = spool();
     let setup = Setup {
         clock: RunClock::start(),
         plan: Arc::new(plan.clone()),
-        target: Arc::new(target),
+        target: target(plan, route),
         ask: probe::ask_of(plan),
         cores: vec![None; shards],
         spool: Some(spool),
@@ -124,14 +132,39 @@ pub(crate) fn run_through(
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
     let spooled = engine.finish().unwrap().unwrap();
     assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
-    let bytes = tape.0.lock().unwrap();
-    let records: Vec<Record> = bytes
-        .chunks_exact(Record::BYTES)
-        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
-        .collect();
-    assert_eq!(records.len() as u64, result.records.unwrap().count);
-    check_books(&result, &records);
-    Run { result, records }
+    Run::of(result, &tape)
+}
+
+/// The same plan in virtual time, against a server without a socket.
+pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> Run {
+    let (tape, spool) = spool();
+    let settings = Settings { serving, ..Settings::default() };
+    let mut engine = SimEngine::new(sim::Setup {
+        plan: Arc::new(plan.clone()),
+        target: target(plan, Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()),
+        ask: probe::ask_of(plan),
+        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        spool: Some(spool),
+        interrupts: Interrupts::default(),
+    });
+    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    engine.finish().unwrap();
+    Run::of(result, &tape)
+}
+
+fn spool() -> (Tape, Spool) {
+    let tape = Tape::default();
+    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
+    (tape, spool)
+}
+
+fn target(plan: &Plan, route: Route) -> Arc<Target> {
+    let (options, model) = (plan.workload.body_options(), &plan.target.models[0]);
+    Arc::new(Target {
+        routes: vec![route],
+        templates: vec![Template::new(plan.target.dialect, model, plan.target.stream, &options)],
+        content: Content::new(&plan.workload),
+    })
 }
 
 /// Whatever the server does, the records agree with what the shards counted in flight meanwhile.

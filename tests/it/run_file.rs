@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
-    Arrivals, Client, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Tls, Workload,
+    Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
+    Slo, SteadyCut, Stop, Target, Tls, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
@@ -18,6 +18,7 @@ use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary;
 use tokload::time::Stamp;
+use tokload::verdict::Verdict;
 
 /// A run of two levels made up by hand: a closed loop with failures, and a capped open loop.
 pub(crate) struct Sample {
@@ -63,6 +64,7 @@ pub(crate) fn plan() -> Plan {
         limits: Limits::default(),
         client: Client::default(),
         keep: Keep::default(),
+        declared: Declared::default(),
     }
 }
 
@@ -82,6 +84,7 @@ pub(crate) fn sample() -> Sample {
     for (ordinal, level) in plan.levels.iter().enumerate() {
         sample.add(ordinal, level, &plan.slo);
     }
+    sample.run.judge();
     sample
 }
 
@@ -267,7 +270,6 @@ fn blocks_that_are_not_known_are_null_and_there() {
     let text: Value = serde_json::from_str(&to_json(&sample().run)).unwrap();
     let null = |value: &Value, key: &str| value.as_object().unwrap().get(key) == Some(&Value::Null);
     assert!(["telemetry", "records_absent", "chunks"].iter().all(|key| null(&text, key)));
-    assert!(["findings", "verdict"].iter().all(|key| null(&text["levels"][0], key)));
     let check = &text["levels"][0]["self_check"];
     assert!(["receive_lag", "loop_lag", "rtt", "queue_bytes", "host"].iter().all(|key| null(check, key)));
     assert_eq!(check["cpu_share_max"], 0.25);
@@ -283,9 +285,29 @@ fn keys_and_metrics_of_later_writers_are_skipped() {
     text["levels"][0]["series"]["novelty"] = 1.into();
     text["levels"][0]["distributions"]["novelty"] = serde_json::json!({"unit": "parsec"});
     text["levels"][0]["self_check"]["shards"][0]["novelty"] = 1.into();
+    let finding =
+        serde_json::json!({"rule": "novelty", "grade": "warn", "evidence": "seen", "remedy": "look", "x": 1});
+    text["findings"] = serde_json::json!([finding]);
     let read = read::parse(&text.to_string(), Path::new("run.json")).unwrap();
     assert_eq!(read.levels[0].distributions, run.levels[0].distributions);
     assert!(read.plan.read().is_err(), "a plan with unknown keys must not be run again");
+    assert_eq!(read.findings.unwrap()[0].rule, "novelty", "its words are worth reading all the same");
+}
+
+#[test]
+fn a_file_from_before_there_were_findings_is_judged_as_today() {
+    in_directory(|dir| {
+        let run = sample().run;
+        let mut text: Value = serde_json::from_str(&to_json(&run)).unwrap();
+        let blocks = text.as_object_mut().unwrap();
+        assert!(blocks.remove("findings").is_some() && blocks.remove("verdict").is_some());
+        for level in blocks["levels"].as_array_mut().unwrap() {
+            (level["findings"], level["verdict"]) = (Value::Null, Value::Null);
+        }
+        fs::write(dir.join("old.json"), text.to_string()).unwrap();
+        assert_eq!(Loaded::open(&dir.join("old.json")).unwrap().run, run);
+        assert_eq!(run.verdict, Some(Verdict::Invalid), "one request in ten failed");
+    });
 }
 
 #[test]

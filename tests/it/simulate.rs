@@ -1,77 +1,27 @@
 //! The virtual engine: the whole path from body to record in virtual time, exact and repeatable.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
-use tokload::api::request::Template;
-use tokload::engine::Engine;
-use tokload::load::probe::ask_of;
-use tokload::load::{Route, Spool, SpoolFiles, Target};
-use tokload::metrics::{Class, Phase, Record};
-use tokload::mock::{Paper, Settings};
+use tokload::metrics::{Class, Record};
 use tokload::model::{self, Batching, Fixed, Freeze, Serving};
 use tokload::plan::{Arrivals, Level, Load, Plan, Stop};
 use tokload::run::LevelResult;
-use tokload::sim::{Setup, SimEngine};
-use tokload::sys::signals::Interrupts;
-use tokload::time::Stamp;
-use tokload::workload::Content;
 
-#[derive(Clone, Default)]
-struct Tape(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Tape {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::rig;
 
 /// 200 words in, 50 tokens out, as in the worked examples.
 pub(crate) fn plan() -> Plan {
-    let mut plan = Plan::new(3);
-    plan.target.models = vec!["mock-model".to_owned()];
+    let mut plan = rig::plan_for(1);
     plan.workload.input_words = 200.into();
     plan.workload.output_tokens = 50.into();
     plan.client.start_spread_us = 0.0;
     plan
 }
 
-/// The level's result and its measured records, in the order of their indices.
+/// The level and its measured records in the order of the plan.
 pub(crate) fn run(plan: &Plan, server: model::Settings, level: &Level) -> (LevelResult, Vec<Record>) {
-    let template =
-        Template::new(plan.target.dialect, "mock-model", plan.target.stream, &plan.workload.body_options());
-    let target = Target {
-        routes: vec![Route::nowhere("sim", "/v1/chat/completions", Vec::new()).unwrap()],
-        templates: vec![template],
-        content: Content::new(&plan.workload),
-    };
-    let settings = Settings { serving: Some(server), ..Settings::default() };
-    let tape = Tape::default();
-    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
-    let mut engine = SimEngine::new(Setup {
-        plan: Arc::new(plan.clone()),
-        target: Arc::new(target),
-        ask: ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
-        spool: Some(spool),
-        interrupts: Interrupts::default(),
-    });
-    let result = engine.run_level(0, level, &mut |_| {}).unwrap();
-    engine.finish().unwrap();
-    let bytes = tape.0.lock().unwrap();
-    let mut records: Vec<Record> = bytes
-        .chunks_exact(Record::BYTES)
-        .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
-        .collect();
-    assert_eq!(records.len() as u64, result.records.unwrap().count);
-    records.retain(|record| record.phase == Phase::Measured);
+    let run = rig::simulate(plan, server, level);
+    let mut records: Vec<Record> = run.measured().into_iter().copied().collect();
     records.sort_by_key(|record| record.index);
-    (result, records)
+    (run.result, records)
 }
 
 fn level(load: Load, units: u64) -> Level {

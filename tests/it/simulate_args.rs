@@ -84,7 +84,7 @@ fn whom_to_ask_and_by_which_threads_is_refused_as_it_was_spelt() {
         .map(|Placed { flag, .. }| flag.long)
         .filter(|f| simulate::refusal(f).is_some())
         .collect();
-    assert_eq!(refused.len(), 16, "{refused:?}");
+    assert_eq!(refused.len(), 20, "{refused:?}");
     assert!(refused.iter().all(|option| Name::Run.refusal(option).is_none()));
 }
 
@@ -125,6 +125,29 @@ fn what_a_plan_or_a_server_cannot_be_is_refused() {
         assert_eq!(refused(line), sentence);
     }
     assert_eq!(ordered("--fit x.json -q").unwrap().fit.as_deref(), Some("x.json"));
+}
+
+#[test]
+fn users_whose_answers_take_no_time_need_more_than_a_duration_to_stop_them() {
+    let sentence = "--duration: users whose answers take no time never come to the end of it; give --num-prompts beside \
+                    it, a --think-time, or times above 0 to --ttft or --itl";
+    let zero = "-c 4 --ttft 0 --itl 0 --duration 5";
+    assert_eq!(refused(zero), sentence);
+    assert_eq!(refused("-c 4 --ttft 0 --itl 20 --random-output-len 1 --duration 5"), sentence);
+    assert_eq!(refused("-c 4 --ttft 0 --itl 20 --tokens-per-step 64 --duration 5"), sentence);
+    assert_eq!(refused(&format!("{zero} --think-time 0.0000001")), sentence);
+    for end in [
+        "--num-prompts 9",
+        "--think-time 0.1",
+        "--ttft-per-in-flight 1",
+        "--ttft-jitter 1",
+        "--itl-jitter 0.1",
+    ] {
+        let line = format!("{zero} {end}");
+        assert!(ordered(&line).is_ok(), "{line}");
+    }
+    assert!(ordered("-c 4 --ttft 0 --itl 0").is_ok(), "it has a number of requests");
+    assert!(ordered("--ttft 0 --itl 0 --request-rate 5 --duration 5").is_ok(), "a rate comes to an end");
 }
 
 #[test]

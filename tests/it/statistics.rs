@@ -252,6 +252,7 @@ fn a_stored_level_judged_anew_is_the_same_by_every_rule() {
         let nobody = (EnvironmentBlock::default(), TargetBlock::default());
         let mut stored = RunFile::new(WallTime::from_unix_nanos(0), &plan, nobody.0, nobody.1);
         stored.push(&run.result, &summary);
+        stored.judge();
         let directory = tempfile::tempdir().unwrap();
         let mut sample = Sample { run: stored, records: run.records };
         let destination = sample.write(directory.path().join("run.json"));

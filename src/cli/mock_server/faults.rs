@@ -90,11 +90,13 @@ fn named(text: &str, word: &str, value: Option<&str>) -> Result<Fault, Error> {
         let time = span(OPTION, value).map_err(|_| bad_value(text, value))?;
         return fault.with_time(time).ok_or_else(|| bad_value(text, value));
     }
-    if fault.with_number(1).is_none() {
-        return Err(no_value(text, word));
-    }
-    let number = value::integer(OPTION, value).map_err(|_| bad_value(text, value))?;
-    fault.with_number(number).ok_or_else(|| bad_value(text, value))
+    let Some(numbers) = fault.numbers() else { return Err(no_value(text, word)) };
+    let out_of_range = || {
+        let wrong = format!("'{value}' in '{text}' is not a number that it takes");
+        Error::new(OPTION, wrong, format!("give {numbers}"))
+    };
+    let number = value::integer(OPTION, value).map_err(|_| out_of_range())?;
+    fault.with_number(number).ok_or_else(out_of_range)
 }
 
 /// `refuse@5s+3s`.
@@ -187,7 +189,8 @@ mod tests {
     #[test]
     fn what_a_fault_is_called_is_what_it_is_read_from() {
         for (_, fault) in Fault::NAMED {
-            let other = fault.with_number(7).or(fault.with_time(Duration::from_millis(7))).unwrap_or(fault);
+            let other =
+                fault.with_number(70_000).or(fault.with_time(Duration::from_millis(7))).unwrap_or(fault);
             for fault in [fault, other] {
                 assert_eq!(of(&[&fault.to_string()]).unwrap().requests, [(When::Chance(1.0), fault)]);
             }
@@ -201,7 +204,7 @@ mod tests {
         let words: Vec<&str> = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).collect();
         for (word, fault) in Fault::NAMED {
             assert!(words.contains(&word), "{word}");
-            let takes = fault.with_number(1).is_some() || fault.with_time(Duration::ZERO).is_some();
+            let takes = fault.numbers().is_some() || fault.with_time(Duration::ZERO).is_some();
             assert_eq!(help.contains(&format!("{word}[=")), takes, "{word}");
         }
         for word in WINDOWS.into_iter().chain(["http-CODE", "http-CODE-retry-after"]) {
@@ -227,10 +230,19 @@ mod tests {
         for text in ["html=1", "http-429=2", "crlf=x"] {
             assert!(wrong(text).contains("takes no value"), "{text}");
         }
-        for text in
-            ["stall=x", "stall=", "bundle=0", "giant=99999999999", "slow-headers=x", "http-429-retry-after=x"]
-        {
+        for text in ["slow-headers=x", "http-429-retry-after=x"] {
             assert!(wrong(text).contains("is not a value of this kind"), "{text}");
+        }
+        for (text, value, numbers) in [
+            ("stall=x", "x", "the number of an event, from 0"),
+            ("stall=", "", "the number of an event, from 0"),
+            ("bundle=0", "0", "events, from 1 to 4294967295"),
+            ("giant=10", "10", "bytes, from 65536 to 67108864"),
+            ("giant=99999999999", "99999999999", "bytes, from 65536 to 67108864"),
+        ] {
+            let expected =
+                format!("--fault: '{value}' in '{text}' is not a number that it takes; give {numbers}");
+            assert_eq!(wrong(text), expected);
         }
         let sum = of(&["stall:0.6", "html:0.5"]).unwrap_err().to_string();
         assert!(sum.contains("more than 1 together"));

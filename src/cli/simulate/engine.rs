@@ -6,13 +6,13 @@ use super::{Ordered, SIMULATED};
 use crate::api::request::Template;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::print;
-use crate::cli::run::{conclude, show};
+use crate::cli::run::{Gate, conclude, show};
 use crate::cli::session::{Files, Session};
+use crate::cli::{lint, report};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
+use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
-use crate::report::explain;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 use crate::workload::Content;
@@ -25,26 +25,25 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
     let settings = Settings {
         model: SIMULATED.to_owned(),
         max_model_len: u32::MAX,
-        serving: Some(model.clone()),
+        serving: model.clone(),
         ..Settings::default()
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
     let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
+    let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
+    let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
-    // The server is no part of the plan, but a run without it could not be repeated.
     if let Ok(text) = serde_json::to_string(&model) {
-        output.metadata.push(("simulated_server".to_owned(), text));
+        output.metadata.push((report::SIMULATED_SERVER.to_owned(), text));
     }
     let secrets = Secrets::default();
-    let session = Session { clock, output, secrets, typed, ends_within_s: f64::INFINITY };
+    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {
-        let mut text = Vec::new();
-        explain::write(&finished.run, Some(&model), &mut text).map_err(Failure::own)?;
-        print(String::from_utf8_lossy(&text).trim_end())?;
+        report::explain(&finished.run)?;
     }
-    conclude(finished, order.failed_share_max)
+    conclude(finished, gate)
 }
 
 /// Bodies as they are sent to a server, for a route that leads nowhere.

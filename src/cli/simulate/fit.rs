@@ -1,12 +1,15 @@
 //! From a saved sweep to the server behind it: which levels count, what they say, and the fit in words.
 //!
 //! The estimate itself is `model::fit`'s; here a level of a run file becomes one of its points, or a remark why not.
+//! What else there is to remark is `remarks`'s.
+
+mod remarks;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::metrics::Metric;
-use crate::model::fit::{self, Fit, Point, Quantity, Residual};
+use crate::model::fit::{self, Fit, Point, Quantity, Residual, Terms};
 use crate::plan::Error;
 use crate::report::format;
 use crate::run_file::schema::LevelBlock;
@@ -37,13 +40,19 @@ impl Estimate {
 
     /// The server of `run`.
     ///
-    /// Levels count that are closed loops without think time and have TTFT and TPOT; each remark on another says why
-    /// it does not.
+    /// Levels count that are closed loops without think time, of one answer to a request, and have TTFT and TPOT; each
+    /// remark on another says why it does not.
     ///
     /// # Errors
     /// When no level counts, or those that do leave a cost open.
     pub fn of_run(run: &RunFile) -> Result<Estimate, Error> {
-        let planned_words = run.plan.read().ok().and_then(|plan| plan.workload.prompt_words());
+        let workload = run.plan.read().ok().map(|plan| plan.workload);
+        let planned_words = workload.as_ref().and_then(|workload| workload.prompt_words());
+        let choices = workload.map_or(1, |workload| workload.choices);
+        if choices > 1 {
+            let why = format!("each request asks for {choices} answers, which share steps with each other");
+            return Err(Error::new("--fit", why, "measure with one answer to a request, without --n"));
+        }
         let mut remarks = Vec::new();
         let mut points = Vec::new();
         let mut used = Vec::new();
@@ -64,22 +73,8 @@ impl Estimate {
             return Err(Error::new("--fit", why, REMEDY));
         }
         let fit = fit::fit(&points).map_err(|error| unfitted(error, &points))?;
-        remarks.extend(used.iter().filter_map(|level| of_failures(level)));
-        remarks.extend(of_prompts(&used, planned_words));
-        remarks.extend(of_length(&used, &points));
-        if fit.error_rms > FITS {
-            remarks.push("the errors are large: this model does not describe this server".to_owned());
-        }
-        if used.iter().any(|level| level.tokens.events * 2 < level.tokens.output) {
-            remarks
-                .push("several tokens come with an event: what a step costs is shared among them".to_owned());
-        }
-        if fit.slots.is_none() {
-            let most = points.iter().map(|point| point.users).max().unwrap_or(0);
-            remarks.push(format!(
-                "no level filled the slots: there are at least {most}, and beyond that many users --slots inf is a guess"
-            ));
-        }
+        let known = remarks::Known { run, used: &used, points: &points, fit: &fit };
+        remarks.extend(known.remarks());
         Ok(Estimate { fit, points, remarks })
     }
 
@@ -108,12 +103,13 @@ impl Estimate {
     #[must_use]
     pub fn text(&self, name: &str) -> String {
         let cost = &self.fit.cost;
+        let deviation = &self.fit.deviation;
         let slots = self.fit.slots.map_or_else(|| "not filled".to_owned(), |slots| slots.to_string());
         let mut text = format!("what a step costs, by {name} at {} users\n\n", users(&self.points, ", "));
         for (what, value) in [
-            ("base", digits(cost.base_ms) + " ms"),
-            ("per sequence", digits(cost.per_sequence_ms) + " ms"),
-            ("per prefill token", digits(cost.per_prefill_token_ms) + " ms"),
+            ("base", with_deviation(cost.base_ms, deviation.base_ms)),
+            ("per sequence", with_deviation(cost.per_sequence_ms, deviation.per_sequence_ms)),
+            ("per prefill token", with_deviation(cost.per_prefill_token_ms, deviation.per_prefill_token_ms)),
             ("slots", slots),
         ] {
             // Writing to a string cannot fail.
@@ -121,11 +117,7 @@ impl Estimate {
         }
         text.push_str("\nusers  quantity                 measured ms  fitted ms  error %\n");
         for Residual { users, quantity, measured_ms, fitted_ms } in &self.fit.residuals {
-            let quantity = match quantity {
-                Quantity::PerRequest => "server time per request",
-                Quantity::Tpot => "TPOT",
-                Quantity::Ttft => "TTFT",
-            };
+            let quantity = named(*quantity);
             let (measured, fitted) = (format::ms(measured_ms * 1e6), format::ms(fitted_ms * 1e6));
             let error = (fitted_ms / measured_ms - 1.0) * 100.0;
             let _ = writeln!(text, "{users:>5}  {quantity:<23}  {measured:>11}  {fitted:>9}  {error:>+7.2}");
@@ -183,49 +175,48 @@ fn unfitted(error: fit::Error, points: &[Point]) -> Error {
             let users = points.get(place).map_or(0, |point| point.users);
             Error::new("--fit", format!("the level of {users} users has numbers out of range"), REMEDY)
         }
-        fit::Error::Undetermined => {
-            let wrong = format!("levels of {} users do not tell the costs apart", users(points, ", "));
-            Error::new("--fit", wrong, REMEDY)
+        fit::Error::Undetermined(terms) => {
+            let levels = format!("levels of {} users", users(points, ", "));
+            Error::new("--fit", format!("{levels} do not tell the cost {terms}"), telling(terms, points))
         }
     }
 }
 
-fn of_failures(level: &LevelBlock) -> Option<String> {
-    let (failed, judged) = (level.counts.failed, level.counts.judged());
-    (failed > 0).then(|| {
-        format!(
-            "{}: {failed} of {judged} requests failed; their share of the server's time is missed",
-            level.label
-        )
-    })
-}
-
-fn of_prompts(used: &[&LevelBlock], planned_words: Option<u32>) -> Option<String> {
-    if used.iter().any(|level| level.tokens.prompt_known == 0) {
-        let words = planned_words.unwrap_or(0);
-        return Some(format!("no prompt tokens were reported: {words} words are taken as {words} tokens"));
+/// The sweep that tells the costs which this one leaves open.
+fn telling(terms: Terms, points: &[Point]) -> String {
+    let mut wishes = Vec::new();
+    if terms.prefill && points.iter().all(|point| point.prompt_tokens == 0.0) {
+        wishes.push("prompts that no cache answers for");
     }
-    let sum = |of: fn(&LevelBlock) -> u64| used.iter().map(|level| of(level)).sum::<u64>();
-    let (prompt, cached) = (sum(|l| l.tokens.prompt), sum(|l| l.tokens.cached.unwrap_or(0)));
-    let share = format::percent(cached as f64 / prompt.max(1) as f64);
-    (cached > 0)
-        .then(|| format!("{share} % of the prompt tokens came from a cache and count as not computed"))
+    if points.iter().all(|point| point.output_tokens < SHORT_ANSWER) {
+        wishes.push("answers of many tokens");
+    }
+    if !points.iter().any(|point| point.users == 1) {
+        wishes.push("one user");
+    }
+    if terms.base || wishes.is_empty() {
+        wishes.push("several more numbers of users");
+    }
+    let (last, first) = wishes.split_last().map_or(("", &[][..]), |(last, first)| (*last, first));
+    let wishes = if first.is_empty() { last.to_owned() } else { format!("{} and {last}", first.join(", ")) };
+    format!("measure {wishes}, as in tokload run --max-concurrency 1,4,16,64 --random-output-len 64")
 }
 
-/// Levels so short that their beginning and end weigh in the rate.
-fn of_length(used: &[&LevelBlock], points: &[Point]) -> Option<String> {
-    let is_short = |(level, point): &(&&LevelBlock, &Point)| {
-        level.window.whole_level && level.counts.ok < ANSWERS_PER_USER * u64::from(point.users)
-    };
-    let short: Vec<&str> =
-        used.iter().zip(points).filter(is_short).map(|(level, _)| level.label.as_str()).collect();
-    (!short.is_empty()).then(|| {
-        format!(
-            "{}: fewer than {ANSWERS_PER_USER} answers per user, so that beginning and end weigh in the rate; \
-             --duration 90s leaves them out",
-            short.join(", ")
-        )
-    })
+fn named(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::PerRequest => "server time per request",
+        Quantity::Tpot => "TPOT",
+        Quantity::Ttft => "TTFT",
+    }
+}
+
+/// A cost with what it may be off by, as far as that is known.
+fn with_deviation(ms: f64, deviation_ms: f64) -> String {
+    let value = digits(ms) + " ms";
+    match deviation_ms.is_finite() && deviation_ms > ms * NO_DEVIATION {
+        true => format!("{value} +- {}", brief(deviation_ms)),
+        false => value,
+    }
 }
 
 fn users(points: &[Point], separator: &str) -> String {
@@ -234,10 +225,20 @@ fn users(points: &[Point], separator: &str) -> String {
 
 /// A cost with five digits that count, which is more than any measurement has.
 fn digits(value: f64) -> String {
+    rounded(value, 5)
+}
+
+/// Two digits that count.
+fn brief(value: f64) -> String {
+    rounded(value, 2)
+}
+
+/// `value` with so many digits that count, without zeros at its end.
+fn rounded(value: f64, count: u8) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let decimals = (4.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    let decimals = (f64::from(count) - 1.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
     let text = format!("{value:.decimals$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -247,10 +248,11 @@ fn digits(value: f64) -> String {
 
 const REMEDY: &str =
     "measure one user and several more numbers of users, as in tokload run --max-concurrency 1,4,16,64";
-/// Relative error beyond which a model says nothing of the server.
-const FITS: f64 = 0.1;
-const ANSWERS_PER_USER: u64 = 10;
-const REMARK_CHARS_MAX: usize = 300;
+/// Share of a cost below which its standard error is that of the arithmetic.
+const NO_DEVIATION: f64 = 1e-6;
+/// Answers of fewer tokens are mostly prefill.
+const SHORT_ANSWER: f64 = 4.0;
+const REMARK_CHARS_MAX: usize = 400;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::{flag, invalid, narrow, words};
-use super::{Ask, Denial, Surface, Terms, ending, messages_tokens, room};
+use super::{Ask, Denial, Finish, Surface, Terms, ending, messages_tokens, room, tool};
 
 /// Reads the fields of `/api/chat` or `/api/generate`.
 pub(super) fn read(surface: Surface, fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Ask, Denial> {
@@ -13,14 +13,18 @@ pub(super) fn read(surface: Surface, fields: &Map<String, Value>, terms: Terms<'
     };
     let most = room(num_predict(fields)?, prompt_tokens, terms)?;
     let (tokens, finish) = ending(most, terms.eos_after.map(|eos| eos.max(1)));
+    let reasoning = if flag(fields, "think")? == Some(false) { 0 } else { terms.reasoning };
+    // There is no way to demand a call. It needs a token after the reasoning.
+    let is_calling = surface == Surface::OllamaChat && terms.tool_call && reasoning < tokens;
+    let tool = if is_calling { tool(fields, terms)? } else { None };
     Ok(Ask {
         surface,
         stream: flag(fields, "stream")?.unwrap_or(true),
         choices: 1,
         tokens,
-        finish,
-        reasoning: if flag(fields, "think")? == Some(false) { 0 } else { terms.reasoning },
-        tool: None,
+        finish: if tool.is_some() { Finish::ToolCalls } else { finish },
+        reasoning,
+        tool,
         prompt_tokens,
         include_usage: true,
         continuous_usage: false,

@@ -114,6 +114,20 @@ fn ollama_streams_by_default_and_has_its_own_names() {
 }
 
 #[test]
+fn ollama_calls_a_tool_where_the_server_always_does() {
+    let of = |surface, body: &str, reasoning| {
+        let ask = read(surface, body.as_bytes(), Terms { tool_call: true, reasoning, ..TERMS }).unwrap();
+        (ask.tool.map(|name| name.to_string()), ask.finish)
+    };
+    let named = r#"{"messages":[],"tools":[{"type":"function","function":{"name":"weather"}}],"options":{"num_predict":4}}"#;
+    assert_eq!(of(Surface::OllamaChat, named, 0), (Some("\"weather\"".to_owned()), Finish::ToolCalls));
+    assert_eq!(of(Surface::OllamaChat, r#"{"messages":[]}"#, 0).0.as_deref(), Some("\"lookup\""));
+    assert_eq!(of(Surface::OllamaChat, named, 4), (None, Finish::Length), "no token is left for it");
+    assert_eq!(of(Surface::OllamaGenerate, r#"{"prompt":"a"}"#, 0).0, None);
+    assert_eq!(read(Surface::OllamaChat, named.as_bytes(), TERMS).unwrap().tool, None);
+}
+
+#[test]
 fn continuous_usage_needs_usage() {
     let ask = chat(r#"{"messages":[],"stream":true,"stream_options":{"continuous_usage_stats":true}}"#);
     assert!(!ask.unwrap().continuous_usage);

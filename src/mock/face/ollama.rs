@@ -1,4 +1,5 @@
-//! Ollama's shapes: one JSON object a line, the last of them with `done` and the counts.
+//! Ollama's shapes: one JSON object a line, the last of them with `done` and the counts. A tool call comes whole, in a
+//! line of its own, with its arguments as an object.
 //!
 //! `created_at` is the time of the request in all of them: a client that trusts it instead of its own clock measures
 //! nothing here.
@@ -12,6 +13,12 @@ use crate::mock::reply::push;
 impl Face {
     pub(super) fn ollama_line(&self, piece: &Piece, out: &mut Vec<u8>) -> Range<usize> {
         self.ollama_open(out);
+        if let (Channel::Tool, Some(name)) = (piece.channel, &self.tool) {
+            out.extend_from_slice(b"\"message\":{\"role\":\"assistant\",\"content\":\"\",");
+            let words = self.ollama_call(name, piece, out);
+            out.extend_from_slice(b"},\"done\":false}\n");
+            return words;
+        }
         out.extend_from_slice(match (self.surface, piece.channel) {
             (Surface::OllamaChat, Channel::Reasoning) => {
                 b"\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"".as_slice()
@@ -48,8 +55,17 @@ impl Face {
         } else {
             b"\"response\":\""
         });
-        self.vocabulary.write(0, reasoning, whole.tokens - reasoning, out);
+        let rest = whole.tokens - reasoning;
+        let tool = self.tool.as_ref().filter(|_| is_chat && rest > 0);
+        if tool.is_none() {
+            self.vocabulary.write(0, reasoning, rest, out);
+        }
         out.push(b'"');
+        if let Some(name) = tool {
+            out.push(b',');
+            let call = Piece { from: reasoning, tokens: rest, ..CALL };
+            self.ollama_call(name, &call, out);
+        }
         if reasoning > 0 {
             out.extend_from_slice(b",\"thinking\":\"");
             self.vocabulary.write(0, 0, reasoning, out);
@@ -75,10 +91,28 @@ impl Face {
         out.push(b'}');
     }
 
+    /// Appends the member with the call of a tool, as [`Channel::Tool`] counts its tokens; gives the place of the words.
+    fn ollama_call(&self, name: &str, piece: &Piece, out: &mut Vec<u8>) -> Range<usize> {
+        let of_name = u32::from(piece.nth == 0).min(piece.tokens);
+        push(
+            out,
+            format_args!("\"tool_calls\":[{{\"function\":{{\"name\":{name},\"arguments\":{{\"text\":\""),
+        );
+        let start = out.len();
+        self.vocabulary.write(piece.choice, piece.from + of_name, piece.tokens - of_name, out);
+        let words = start..out.len();
+        out.extend_from_slice(b"\"}}}]");
+        words
+    }
+
     fn ollama_open(&self, out: &mut Vec<u8>) {
         push(out, format_args!("{{\"model\":{},\"created_at\":\"{}\",", self.model, utc(self.created)));
     }
 }
+
+/// A whole call.
+const CALL: Piece =
+    Piece { choice: 0, channel: Channel::Tool, from: 0, nth: 0, tokens: 0, end: None, padding: 0 };
 
 /// A time of seconds since 1970 as RFC 3339 has it.
 pub(in crate::mock) fn utc(seconds: u64) -> String {
@@ -158,6 +192,25 @@ mod tests {
             (line["response"].as_str(), line["thinking"].as_str()),
             (Some(" bread cloud"), Some(" apple"))
         );
+    }
+
+    #[test]
+    fn a_tool_is_called_in_one_object() {
+        let face = Face { tool: Some("\"weather\"".into()), ..face(Surface::OllamaChat) };
+        let call =
+            serde_json::json!([{"function": {"name": "weather", "arguments": {"text": " cloud dance"}}}]);
+        let mut out = Vec::new();
+        let words = face.content(&Piece { from: 1, tokens: 3, ..CALL }, None, &mut out);
+        assert_eq!(&out[words], b" cloud dance");
+        let line: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!((&line["message"]["tool_calls"], &line["done"]), (&call, &false.into()));
+        out.clear();
+        face.whole(&Whole { tokens: 4, finish: Some(Finish::ToolCalls), ..WHOLE }, &mut out);
+        let whole: Value = serde_json::from_slice(&out).unwrap();
+        let message = serde_json::json!({
+            "role": "assistant", "content": "", "thinking": " apple", "tool_calls": call
+        });
+        assert_eq!((&whole["message"], &whole["done_reason"]), (&message, &"stop".into()));
     }
 
     #[test]

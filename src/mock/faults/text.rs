@@ -54,9 +54,25 @@ impl Fault {
                 _ => None,
             },
             Fault::Delivery(Delivery::Giant(_)) => match u32::try_from(number) {
-                Ok(bytes) if bytes <= GIANT_BYTES_MAX => Some(Fault::Delivery(Delivery::Giant(bytes))),
+                Ok(bytes) if (GIANT_BYTES_MIN..=GIANT_BYTES_MAX).contains(&bytes) => {
+                    Some(Fault::Delivery(Delivery::Giant(bytes)))
+                }
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// Which numbers [`with_number`](Fault::with_number) takes, for a message: `events from 1` or the like; `None` if it
+    /// takes none.
+    #[must_use]
+    pub fn numbers(self) -> Option<String> {
+        match self {
+            Fault::Cut(_) => Some("the number of an event, from 0".to_owned()),
+            Fault::Delivery(Delivery::Bundle(_)) => Some(format!("events, from 1 to {}", u32::MAX)),
+            Fault::Delivery(Delivery::Giant(_)) => {
+                Some(format!("bytes, from {GIANT_BYTES_MIN} to {GIANT_BYTES_MAX}"))
+            }
             _ => None,
         }
     }
@@ -139,6 +155,8 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Smaller events than a client reads at once are not unusual: nothing would go wrong.
+const GIANT_BYTES_MIN: u32 = 64 << 10;
 /// Larger events than a client may be expected to take are no test of it.
 const GIANT_BYTES_MAX: u32 = 64 << 20;
 
@@ -162,7 +180,10 @@ mod tests {
         assert_eq!(named("stall").with_number(0).unwrap().to_string(), "stall=0");
         assert_eq!(named("stall").with_number(2).unwrap().to_string(), "stall");
         assert_eq!(named("bundle").with_number(0), None);
-        assert_eq!(named("giant").with_number(1 << 30), None);
+        let giant = |bytes| named("giant").with_number(bytes).map(|fault| fault.to_string());
+        assert_eq!(giant(65_536).as_deref(), Some("giant=65536"));
+        assert_eq!(giant(64 << 20).as_deref(), Some("giant=67108864"));
+        assert_eq!([giant(65_535), giant((64 << 20) + 1), giant(1 << 40)], [None, None, None]);
         assert_eq!(named("crlf").with_number(1), None);
         let slow = named("slow-headers").with_time(Duration::from_millis(50)).unwrap();
         assert_eq!(slow.to_string(), "slow-headers=50ms");

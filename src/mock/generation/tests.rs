@@ -273,6 +273,29 @@ fn ollama_streams_lines_and_ends_with_its_counts() {
 }
 
 #[test]
+fn ollama_calls_a_tool_in_one_line_when_its_last_token_has_come() {
+    let ask =
+        Ask { surface: Surface::OllamaChat, tool: Some("\"f\"".into()), finish: Finish::ToolCalls, ..ASK };
+    let lines = |writes: &[String]| -> Vec<serde_json::Value> {
+        writes.concat().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (writes, progress) = run(generation(ask.clone(), DRESS));
+    let lines_of_all = lines(&writes[1..]);
+    assert_eq!((lines_of_all.len(), progress), (2, Progress::Done));
+    let call = serde_json::json!([{"function": {"name": "f", "arguments": {"text": " bread cloud"}}}]);
+    assert_eq!(lines_of_all[0]["message"]["tool_calls"], call);
+    assert_eq!(
+        (&lines_of_all[1]["done_reason"], &lines_of_all[1]["eval_count"]),
+        (&"stop".into(), &3.into())
+    );
+    // Reasoning comes as it does, and the call after it has one token less.
+    let (writes, _) = run(generation(Ask { reasoning: 1, ..ask }, DRESS));
+    let thought = lines(&writes[1..]);
+    assert_eq!(thought[0]["message"]["thinking"], " apple");
+    assert_eq!(thought[1]["message"]["tool_calls"][0]["function"]["arguments"]["text"], " cloud");
+}
+
+#[test]
 fn cached_tokens_are_told_where_the_model_knows_them() {
     let mut told = generation(ASK, DRESS);
     told.on_cached(Some(4));

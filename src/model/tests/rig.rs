@@ -8,14 +8,14 @@ use super::{Seen, seen};
 
 /// What happens to a server.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     /// The place of the call in its script is the job's owner.
     Submit(Job),
     /// Cancels the job that was submitted at that place of the script, if it was taken.
     Cancel(usize),
 }
 
-pub(super) type Script = Vec<(Stamp, Call)>;
+pub(crate) type Script = Vec<(Stamp, Call)>;
 
 /// What came of a script.
 #[derive(Debug, Default, PartialEq)]
@@ -101,14 +101,14 @@ pub(super) fn times(server: &mut Server) -> Vec<(u64, f64, u32, bool)> {
 }
 
 /// Draws servers and scripts in which ties, full queues and shared prompts are common.
-pub(super) struct Random(rng::Stream);
+pub(crate) struct Random(rng::Stream);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(rng::stream(seed, Purpose::Choice, 1))
     }
 
-    pub(super) fn below(&mut self, n: u32) -> u32 {
+    pub(crate) fn below(&mut self, n: u32) -> u32 {
         rng::below(&mut self.0, n)
     }
 
@@ -116,7 +116,7 @@ impl Random {
         (self.below(2) == 0).then(|| draw(self))
     }
 
-    pub(super) fn settings(&mut self) -> Settings {
+    pub(crate) fn settings(&mut self) -> Settings {
         let (slots, tokens_per_step) = (1 + self.below(5), 1 + self.below(3));
         let replicas = 1 + self.below(3);
         let batching = Batching {
@@ -154,7 +154,7 @@ impl Random {
     }
 
     /// Up to 60 calls, most of them on whole milliseconds within 150.
-    pub(super) fn script(&mut self) -> Script {
+    pub(crate) fn script(&mut self) -> Script {
         let mut stamps: Vec<u64> = (0..10 + self.below(50))
             .map(|_| u64::from(self.below(150)) * 1_000_000 + u64::from(self.below(4) / 3))
             .collect();

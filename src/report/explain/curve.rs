@@ -13,6 +13,7 @@ pub(super) fn paragraphs(levels: &[Facts<'_>], model: Option<&Settings>) -> Vec<
     let closed = comparable(levels);
     if closed.len() > 1 {
         text.push(law(closed[0]));
+        text.extend(of_choices(closed[0]));
         text.extend(server::of_fixed_times(model));
         text.extend(closed.windows(2).map(|pair| step(pair[0], pair[1])));
         let knee = knee(&closed);
@@ -50,6 +51,17 @@ fn law(level: &Facts<'_>) -> String {
     }
 }
 
+/// What several answers to a request mean for all that follows.
+fn of_choices(level: &Facts<'_>) -> Option<String> {
+    (level.choices > 1.0).then(|| {
+        format!(
+            "Each request asks for {0} answers, {0} sequences of the server: N users are {0} N. Its E2E ends with the last \
+             of them.",
+            number(level.choices)
+        )
+    })
+}
+
 /// What more users brought from one level to the next.
 fn step(a: &Facts<'_>, b: &Facts<'_>) -> String {
     let (users, gain) = (users(b) / users(a), b.req_s / a.req_s);
@@ -79,18 +91,19 @@ fn cause(a: &Facts<'_>, b: &Facts<'_>) -> Option<String> {
     let (before, after) = (a.ttft_ms?, b.ttft_ms?);
     let waiting = (after - before) / (b.e2e_ms - a.e2e_ms);
     let ttft = format!("TTFT {} to {} ms", ms(before), ms(after));
-    let tpot = match (a.tpot_ms, b.tpot_ms) {
-        (Some(a), Some(b)) => format!("TPOT {} to {} ms", ms(a), ms(b)),
-        _ => return Some(format!(" {ttft}.")),
+    // Several answers to a request have none.
+    let tpot = a.tpot_ms.zip(b.tpot_ms).map(|(a, b)| format!("TPOT {} to {} ms", ms(a), ms(b)));
+    let both = |first: Option<String>, then: Option<String>| {
+        first.into_iter().chain(then).collect::<Vec<_>>().join(", ")
     };
     Some(match waiting {
         share if share >= MOST => {
-            format!(" Nearly all of that is the wait for the first token: {ttft}, {tpot}.")
+            format!(" Nearly all of that is the wait for the first token: {}.", both(Some(ttft), tpot))
         }
         share if share <= 1.0 - MOST => {
-            format!(" Nearly all of that comes after the first token: {tpot}, {ttft}.")
+            format!(" Nearly all of that comes after the first token: {}.", both(tpot, Some(ttft)))
         }
-        _ => format!(" It grew before the first token and after it: {ttft}, {tpot}."),
+        _ => format!(" It grew before the first token and after it: {}.", both(Some(ttft), tpot)),
     })
 }
 
@@ -123,15 +136,16 @@ fn limit(knee: &Facts<'_>, last: &Facts<'_>, model: Option<&Settings>) -> Vec<St
         && (b / a - 1.0).abs() <= FLAT_PLACES
     {
         text.push(format!(
-            "X (E2E - TTFT) = {} answers are under way at once with {} and {} with {}: the places are taken.",
+            "X (E2E - TTFT) = {} {} are under way at once with {} and {} with {}: the places are taken.",
             number(a),
+            if last.choices > 1.0 { "requests" } else { "answers" },
             name(knee),
             number(b),
             name(last)
         ));
     }
     if last.think_s == 0.0 {
-        text.extend(server::slots(model, users(last)));
+        text.extend(server::slots(model, last));
     }
     if let Some((most, formula)) = server::most(model, last) {
         text.push(format!("In the long run at most {formula} = {} requests/s can end.", number(most)));

@@ -13,6 +13,8 @@ pub(super) struct Facts<'a> {
     pub(super) users: Option<f64>,
     /// Their pause between an answer and the next request, s.
     pub(super) think_s: f64,
+    /// Answers that each request asks for (`n`): as many sequences of the server.
+    pub(super) choices: f64,
     /// Asked rate of an open loop.
     pub(super) asked_s: Option<f64>,
     /// Of an open loop, which sends no more than so many at a time.
@@ -32,15 +34,16 @@ pub(super) struct Facts<'a> {
     pub(super) in_flight: Option<InFlight>,
     /// Requests that did not end well.
     pub(super) not_ok: u64,
-    /// Per request; 0 where not known.
+    /// Per request, over all its answers; 0 where not known.
     pub(super) output_tokens: f64,
     /// Per request and without those from a cache.
     pub(super) prompt_tokens: Option<f64>,
 }
 
 impl<'a> Facts<'a> {
-    /// `None` if nothing ended well, or the level's load is not known to this tokload.
-    pub(super) fn of(level: &'a LevelBlock) -> Option<Facts<'a>> {
+    /// A level whose requests ask for `choices` answers each; `None` if nothing ended well, or the level's load is not
+    /// known to this tokload.
+    pub(super) fn of(level: &'a LevelBlock, choices: u32) -> Option<Facts<'a>> {
         let load = level.setting.read().ok()?.load;
         let distribution = |metric| level.distributions.get(&metric);
         let mean_ms = |metric| Some(distribution(metric)?.mean? / 1e6);
@@ -55,6 +58,7 @@ impl<'a> Facts<'a> {
             label: &level.label,
             users: load.users.map(f64::from),
             think_s: load.think_s,
+            choices: f64::from(choices),
             asked_s: load.rate(),
             capped: load.cap.is_some(),
             whole_level: level.window.whole_level,

@@ -43,14 +43,15 @@ fn of_users(level: &Facts<'_>, users: f64, flow: f64) -> String {
         true => format!(", Z = {} s", plain(level.think_s)),
         false => String::new(),
     };
+    let all = format!("{law}{think}: {law_value}{} of {}", number(flow + thinking), number(users));
     let rest = users - flow - thinking;
-    format!(
-        "{law}{think}: {law_value}{} of {}; {} remain ({} %).",
-        number(flow + thinking),
-        number(users),
-        number(rest),
-        tenths(rest / users * 100.0)
-    )
+    let share = tenths((rest / users * 100.0).abs());
+    match rest {
+        // What is not seen in two decimals would have a share that belongs to nothing.
+        rest if rest.abs() < 0.005 => format!("{all}; nothing remains."),
+        rest if rest < 0.0 => format!("{all}; {} too many ({share} %).", number(-rest)),
+        rest => format!("{all}; {} remain ({share} %).", number(rest)),
+    }
 }
 
 /// What the remainder is, where it is more than the client's turn-around may take.
@@ -62,24 +63,31 @@ fn remainder(level: &Facts<'_>, flow: f64) -> Option<String> {
     let idle = level.users.map(|users| users - in_flight.mean - level.req_s * level.think_s);
     let mut reasons = Vec::new();
     if matters(uncounted) {
-        let excess = number(uncounted);
-        reasons.push(if level.whole_level && level.not_ok > 0 {
-            let requests = if level.not_ok == 1 { "request" } else { "requests" };
-            format!("L - X W = {excess}: X leaves out {} {requests} that did not end well", level.not_ok)
-        } else {
+        let failed = (level.not_ok > 0).then(|| format!("X leaves out {}", not_ok(level)));
+        let edges = (!level.whole_level).then(|| {
             format!(
-                "L - X W = {excess}: requests in flight at the edges, {} at the start of the window and {} at its \
-                 end, count in L with the part of their time that lies inside",
+                "requests in flight at the edges, {} at the start of the window and {} at its end, count in L with the \
+                 part of their time that lies inside",
                 in_flight.at_start, in_flight.at_end
             )
         });
+        let causes: Vec<String> = failed.into_iter().chain(edges).collect();
+        if !causes.is_empty() {
+            reasons.push(format!("L - X W = {}: {}", number(uncounted), causes.join(", and ")));
+        }
     }
     if let Some(idle) = idle.filter(|idle| matters(*idle)) {
         let idle = format::rate(idle);
         reasons.push(if level.whole_level {
+            let pauses = if level.not_ok > 0 { ", or in the pause after one that failed at once" } else { "" };
             format!(
                 "{idle} users had nothing in flight: before their first request, or after their last while the others \
-                 still waited"
+                 still waited{pauses}"
+            )
+        } else if level.not_ok > 0 && level.think_s == 0.0 {
+            format!(
+                "{idle} users had nothing in flight: there are {}, and after one that fails at once its user pauses",
+                not_ok(level)
             )
         } else if level.think_s > 0.0 {
             format!(
@@ -91,6 +99,12 @@ fn remainder(level: &Facts<'_>, flow: f64) -> Option<String> {
         });
     }
     (!reasons.is_empty()).then(|| format!("What remains: {}.", reasons.join("; ")))
+}
+
+/// `5 requests that did not end well`.
+fn not_ok(level: &Facts<'_>) -> String {
+    let requests = if level.not_ok == 1 { "request" } else { "requests" };
+    format!("{} {requests} that did not end well", level.not_ok)
 }
 
 /// Above this share of the users a remainder is explained.

@@ -38,6 +38,11 @@ pub(super) fn most(model: Option<&Settings>, level: &Facts<'_>) -> Option<(f64, 
     if level.output_tokens < 1.0 || level.capped || batching.step_tokens_max.is_some() {
         return None;
     }
+    // Each answer of a request is a sequence with the prompt to itself. Which of them a cache saved is not known.
+    if level.choices > 1.0 && batching.prefix_cache.is_some() {
+        return None;
+    }
+    let prompt = prompt * level.choices;
     let steps = level.output_tokens / f64::from(model?.tokens_per_step);
     let cost = &batching.cost;
     let (shared_ms, shared) = match batching.slots {
@@ -62,17 +67,23 @@ pub(super) fn most(model: Option<&Settings>, level: &Facts<'_>) -> Option<(f64, 
 }
 
 /// Where the users of a full server are.
-pub(super) fn slots(model: Option<&Settings>, users: f64) -> Option<String> {
+pub(super) fn slots(model: Option<&Settings>, level: &Facts<'_>) -> Option<String> {
     let Batching { slots, replicas, .. } = batching(model)?;
     let all = f64::from(*slots) * f64::from(*replicas);
     let of = if *replicas == 1 { String::new() } else { format!("{replicas} times {slots}, ") };
-    (users > all).then(|| {
-        format!(
-            "The server has {of}{all} slots: of {} users at least {} have none.",
+    let users = level.users?;
+    let sequences = users * level.choices;
+    let without = number(sequences - all);
+    let asked = match level.choices > 1.0 {
+        true => format!(
+            "{} users with {} answers to a request ask for {} sequences, of which at least {without} have none",
             number(users),
-            number(users - all)
-        )
-    })
+            number(level.choices),
+            number(sequences)
+        ),
+        false => format!("of {} users at least {without} have none", number(users)),
+    };
+    (sequences > all).then(|| format!("The server has {of}{all} slots: {asked}."))
 }
 
 /// What a token costs alone and in the batch of `level`.
@@ -118,8 +129,8 @@ pub(super) fn prefill(model: Option<&Settings>, level: &Facts<'_>) -> Option<Str
 fn alone<'m>(model: Option<&'m Settings>, level: &Facts<'_>) -> Option<(&'m Batching, usize)> {
     let batching = batching(model)?;
     let plain = batching.replicas == 1 && batching.speeds.is_empty() && model?.tokens_per_step == 1;
-    // A user has one request in flight, so that a step never has more sequences than users.
-    let sequences = level.users?.min(f64::from(batching.slots));
+    // A user has one request in flight, so that a step never has more sequences than users times their answers.
+    let sequences = (level.users? * level.choices).min(f64::from(batching.slots));
     plain.then_some((batching, sequences as usize))
 }
 

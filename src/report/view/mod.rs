@@ -5,8 +5,11 @@
 
 mod budget;
 mod failures;
+mod findings;
 mod notes;
 mod rows;
+
+pub use findings::of_plan;
 
 use crate::run_file::RunFile;
 
@@ -19,6 +22,10 @@ pub struct View {
     pub table: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
+    /// What the run is worth; `None` if it is not judged.
+    pub verdict: Option<String>,
+    /// What was found, warnings first.
+    pub findings: Vec<Note>,
     /// Failures by outcome, the most frequent first.
     pub failures: Vec<Failure>,
     /// Remarks that the numbers need.
@@ -107,6 +114,7 @@ impl View {
     /// The view of `run`, with `next` as the commands to suggest and `saved` as the file that holds it.
     #[must_use]
     pub fn new(run: &RunFile, next: &[String], saved: Option<&str>) -> View {
+        let (verdict, findings) = findings::of(run);
         View {
             title: title(run),
             table: Table {
@@ -119,6 +127,8 @@ impl View {
                 columns: budget::COLUMNS.to_vec(),
                 rows: run.levels.iter().filter_map(budget::of).collect(),
             },
+            verdict,
+            findings,
             failures: failures::of(run),
             notes: notes::of(run),
             next: next.to_vec(),

@@ -1,4 +1,5 @@
-//! Remarks without which the numbers would mislead: how they were measured, and what to distrust.
+//! Remarks without which the numbers would mislead: how they were measured. What to distrust in them is the findings'
+//! business.
 
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
@@ -16,8 +17,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.outcome(run);
     notes.latencies();
     notes.windows();
-    notes.steadiness();
-    notes.support();
+    notes.marks();
     notes.goodput();
     notes.arrivals();
     notes.prompt_tokens(plan.as_ref());
@@ -89,51 +89,28 @@ impl Notes<'_> {
                     "{text} (MSER-5; ITL is of requests planned from {:.1} s on, as it is pooled meanwhile)",
                     seconds(level.span.t0_ns, fixed)
                 )),
-                Some((false, _)) => self.warn(format!("{text}: MSER-5 found no steady state")),
+                Some((false, _)) => self.say(format!("{text}, as MSER-5 found no steady state")),
                 None => self.say(text),
             }
         }
     }
 
-    /// Levels that grew.
-    fn steadiness(&mut self) {
-        for level in self.levels {
-            let Some(steady) = level.statistics.as_ref().map(|statistics| statistics.steady) else {
-                continue;
-            };
-            let mut grew = Vec::new();
-            if steady.saturated == Some(true) {
-                let share = steady.completed as f64 / steady.planned as f64;
-                grew.push(format!("{} % of the planned requests were completed", format::percent(share)));
-            }
-            if let Some(trend) = steady.trend.filter(|trend| trend.growing) {
-                let (first, last) = (format::rate(trend.first_quarter), format::rate(trend.last_quarter));
-                grew.push(format!("requests under way grew from {first} to {last}"));
-            }
-            if grew.is_empty() {
-                continue;
-            }
-            let grew = grew.join(", ");
-            self.warn(if steady.latency_grows {
-                format!("`{GROWS}`: {}: {grew}; its latencies grow with run length", level.label)
-            } else {
-                format!("{}: not stationary, {grew}", level.label)
-            });
-        }
-    }
-
-    /// What the mark of unsupported percentiles means, with the number of each level.
-    fn support(&mut self) {
-        let marked = self.levels.iter().filter_map(|level| Some((level, least_n_eff(level)?)));
-        let levels: Vec<String> =
-            marked.map(|(level, n_eff)| format!("{} has {n_eff:.0}", level.label)).collect();
-        let needed = |quantile| order::n_for_upper_end(quantile, Confidence::C95).unwrap_or(0);
-        if !levels.is_empty() {
+    /// What the marks of the table mean; their numbers are with the findings.
+    fn marks(&mut self) {
+        let grows = |level: &LevelBlock| {
+            level.statistics.as_ref().is_some_and(|statistics| statistics.steady.latency_grows)
+        };
+        if self.levels.iter().any(grows) {
             self.say(format!(
-                "`{UNSUPPORTED}`: unsupported, too few independent requests: p50 takes n_eff {}, p99 {}; {}",
+                "`{GROWS}`: a latency that grows with run length: the queue grew all the while"
+            ));
+        }
+        if self.levels.iter().any(|level| !grows(level) && is_marked(level)) {
+            let needed = |quantile| order::n_for_upper_end(quantile, Confidence::C95).unwrap_or(0);
+            self.say(format!(
+                "`{UNSUPPORTED}`: unsupported by the independent requests behind it (n_eff): p50 takes {}, p99 {}",
                 needed(Quantile::P50),
-                needed(Quantile::P99),
-                levels.join(", ")
+                needed(Quantile::P99)
             ));
         }
     }
@@ -148,27 +125,13 @@ impl Notes<'_> {
         }
     }
 
-    /// Asked against realised rates, and what waiting for a cap does to latencies.
+    /// Asked against realised rates.
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
             if let Some(asked) = setting.load.rate() {
                 let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
                 self.say(format!("{}: asked {asked} req/s, offered {offered} over the window", level.label));
-            }
-            let waited = level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0);
-            if setting.load.users.is_none() && waited {
-                let from_plan = |metric| {
-                    let quantile = |q| level.distributions.get(&metric)?.quantile(q);
-                    let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
-                    format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
-                };
-                self.warn(format!(
-                    "{}: the cap was reached; from the planned send TTFT p50 / p99 is {} ms, E2E {} ms",
-                    level.label,
-                    from_plan(Metric::TtftPlan),
-                    from_plan(Metric::E2ePlan)
-                ));
             }
         }
     }
@@ -203,53 +166,25 @@ impl Notes<'_> {
         if ok == 0 {
             return;
         }
-        let [usage, tokenizer, events, unknown] =
+        let [_, tokenizer, events, unknown] =
             [0, 1, 2, 3].map(|source| self.levels.iter().map(|l| l.tokens.sources[source]).sum::<u64>());
-        if self.levels.iter().any(|level| level.tokens.mixed_sources) {
-            self.warn(format!(
-                "output tokens are of mixed sources: {usage} requests from usage, {tokenizer} from the tokenizer, \
-                 {events} from content events, {unknown} unknown"
-            ));
-        } else if events > 0 {
-            self.warn(
-                "output tokens are content events, because the server reported no usage: too few where an event \
-                 carries several tokens"
-                    .to_owned(),
-            );
-        } else if unknown > 0 {
+        // What is mixed or counted in events is a finding.
+        if self.levels.iter().any(|level| level.tokens.mixed_sources) || events > 0 {
+            return;
+        }
+        if unknown > 0 {
             self.warn("output tokens are not known: no TPOT and no token rate".to_owned());
         } else if tokenizer > 0 {
             self.say("output tokens: from the tokenizer".to_owned());
         } else {
             self.say("output tokens: from the server's usage".to_owned());
         }
-        let (single, off) = (sum(|level| level.tokens.single_chunk), sum(|level| level.tokens.length_off));
-        if single > 0 {
-            self.warn(format!(
-                "{single} of {ok} answers came as one event of several tokens and have no TPOT"
-            ));
-        }
-        if off > 0 {
-            self.warn(format!("{off} of {ok} answers are of another length than asked"));
-        }
     }
 
-    /// What the client's own checks found worth a word.
+    /// What became of connections.
     fn client(&mut self) {
         for level in self.levels {
             let check = &level.self_check;
-            if let Some(cpu) = check.cpu_share_max.filter(|share| *share > CPU_SHARE_MAX) {
-                let cpu = format::percent(cpu);
-                self.warn(format!("{}: the client was busy, {cpu} % CPU on one shard", level.label));
-            }
-            let joined = (check.events > 0).then(|| check.joined as f64 / check.events as f64);
-            if let Some(share) = joined.filter(|share| *share > COALESCED_SHARE_MAX) {
-                self.warn(format!(
-                    "{}: {} % of content events shared a read with an earlier one that the client was late for",
-                    level.label,
-                    format::percent(share)
-                ));
-            }
             if check.resent > 0 {
                 let (requests, their) =
                     if check.resent == 1 { ("request was", "its") } else { ("requests were", "their") };
@@ -284,15 +219,13 @@ impl Notes<'_> {
     }
 }
 
-/// The least number of independent requests behind a percentile of the table that is marked for it.
-fn least_n_eff(level: &LevelBlock) -> Option<f64> {
-    let statistics = level.statistics.as_ref().filter(|statistics| !statistics.steady.latency_grows)?;
-    let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(|m| statistics.latency(m));
-    let marked = shown.filter(|latency| {
-        let known = [Quantile::P50, Quantile::P99].into_iter().filter_map(|q| latency.quantile(q));
-        known.into_iter().any(|known| !known.supported)
-    });
-    marked.map(|latency| latency.n_eff).reduce(f64::min)
+/// Whether a percentile of the table is unsupported.
+fn is_marked(level: &LevelBlock) -> bool {
+    let known = |metric| level.statistics.as_ref()?.latency(metric);
+    [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(known).any(|latency| {
+        let shown = [Quantile::P50, Quantile::P99].into_iter().filter_map(|q| latency.quantile(q));
+        shown.into_iter().any(|known| !known.supported)
+    })
 }
 
 /// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.
@@ -308,7 +241,3 @@ fn slo(slo: &Slo) -> String {
         limits.iter().filter_map(|(name, limit)| Some(format!("{name} <= {} ms", format::typed((*limit)?))));
     words.collect::<Vec<_>>().join(", ")
 }
-
-/// Above it a busy thread adds its own waits to what it measures.
-const CPU_SHARE_MAX: f64 = 0.7;
-const COALESCED_SHARE_MAX: f64 = 0.05;

@@ -213,6 +213,16 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "events",
         "coalesced events whose read the client was late for: it had not looked for more than 1 ms, or the last byte had waited so long; other coalesced events were sent together",
     ),
+    (
+        "findings",
+        "list",
+        "what makes the numbers less than they seem: the rule, its grade (info, warn, invalid), evidence and a remedy; those of the plan stand beside the levels",
+    ),
+    (
+        "verdict",
+        "word",
+        "invalid where a finding is, degraded where one is a warning, else valid; the run's is that of its plan and levels together",
+    ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::distribution::{DistributionBlock, by_metric};
+use super::findings::FindingBlock;
 use super::self_check::SelfCheckBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
@@ -16,7 +16,7 @@ use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
-use crate::verdict;
+use crate::verdict::{self, Verdict};
 
 /// Everything kept of one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,10 +50,10 @@ pub struct LevelBlock {
     pub statistics: Option<Statistics>,
     /// The client's own error budget.
     pub self_check: SelfCheckBlock,
-    /// What the numbers mean; none yet.
-    pub findings: Option<Value>,
-    /// Whether the measurement is valid; not judged yet.
-    pub verdict: Option<Value>,
+    /// What makes the numbers less than they seem; `None` if nobody has looked.
+    pub findings: Option<Vec<FindingBlock>>,
+    /// What they are worth; `None` if the level is not judged.
+    pub verdict: Option<Verdict>,
     /// The level over time, in at most 1800 bins; `None` where it was left out.
     pub series: Option<Verbatim<Series>>,
     /// At most one failure per outcome.

@@ -6,12 +6,14 @@
 
 mod definitions;
 mod distribution;
+mod findings;
 mod level;
 mod self_check;
 mod verbatim;
 
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
+pub use findings::FindingBlock;
 pub use level::{ExampleBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use verbatim::Verbatim;
@@ -26,6 +28,7 @@ use super::wall::WallTime;
 use crate::plan::Plan;
 use crate::run::LevelResult;
 use crate::summary::LevelSummary;
+use crate::verdict::Verdict;
 
 /// Name of the schema of a run file.
 pub const SCHEMA: &str = "tokload.run";
@@ -57,6 +60,12 @@ pub struct RunFile {
     pub target: TargetBlock,
     /// The levels that were run, in order.
     pub levels: Vec<LevelBlock>,
+    /// What was found over the plan and its surroundings; `None` if nobody has looked.
+    #[serde(default)]
+    pub findings: Option<Vec<FindingBlock>>,
+    /// What the run is worth: as much as the least of its levels, and of its plan. `None` if it is not judged.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// Samples of the servers' and the host's own metrics; none yet.
     pub telemetry: Option<Value>,
     /// The record file beside this one; `None` if there is none.
@@ -108,6 +117,8 @@ pub struct EnvironmentBlock {
     pub open_files_max: Option<u64>,
     /// Source of the stamps: `tsc` or `clock_gettime`; [`VIRTUAL_CLOCK`] in a simulation.
     pub clock: Option<String>,
+    /// Environment variables that were set and name a proxy; none is used.
+    pub proxies: Vec<String>,
 }
 
 /// What the server said of itself.
@@ -124,6 +135,10 @@ pub struct TargetBlock {
     pub models: Vec<String>,
     /// Addresses that the endpoints' names resolved to.
     pub addresses: Vec<String>,
+    /// One of them is the client's own machine; `None` where nobody has looked.
+    pub on_client_host: Option<bool>,
+    /// The `Via` header of an answer: who passed it on.
+    pub via: Option<String>,
 }
 
 /// A file beside the run file.
@@ -169,6 +184,8 @@ impl RunFile {
             plan: Verbatim::of(&without_secrets(plan)),
             target,
             levels: Vec::new(),
+            findings: None,
+            verdict: None,
             telemetry: None,
             records: None,
             records_absent: None,
@@ -195,7 +212,7 @@ impl RunFile {
             }
             clean(value);
         }
-        self.target.server_header.iter_mut().for_each(clean);
+        self.target.server_header.iter_mut().chain(&mut self.target.via).for_each(clean);
         for example in self.levels.iter_mut().flat_map(|level| &mut level.examples) {
             clean(&mut example.message);
         }

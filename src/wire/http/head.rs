@@ -40,6 +40,8 @@ pub struct Head {
     pub keep_alive: bool,
     /// The beginning of the Server field, empty without one.
     pub server: ShortText,
+    /// The beginning of the Via field, empty without one: who passed the answer on.
+    pub via: ShortText,
 }
 
 /// The media type of a body, as far as a client for language models tells them apart.
@@ -273,6 +275,7 @@ struct Fields {
     server: ShortText,
     /// A transfer coding other than identity stands there.
     transfer_coded: bool,
+    via: ShortText,
 }
 
 impl Fields {
@@ -288,6 +291,7 @@ impl Fields {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         // The lengths spare the comparison for nearly all fields that do not matter.
         match name.len() {
+            3 if is("via") => self.via = ShortText::from_value(value),
             6 if is("server") => self.server = ShortText::from_value(value),
             10 if is("connection") => self.add_connection(value),
             11 if is("retry-after") => {
@@ -362,6 +366,7 @@ impl Fields {
             framing,
             keep_alive: asked && !doubtful && framing != Framing::Close,
             server: self.server,
+            via: self.via,
         })
     }
 }

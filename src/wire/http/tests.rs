@@ -186,6 +186,8 @@ fn a_wait_is_whole_seconds_and_a_server_name_is_short() {
     assert_eq!(server("uvicorn"), "uvicorn");
     assert_eq!(server("é\tx"), "x");
     assert_eq!(server(&"s".repeat(100)), "s".repeat(ShortText::BYTES_MAX));
+    let head = head_of(b"HTTP/1.1 200 OK\r\nvia: 1.1 front\r\n\r\n");
+    assert_eq!((head.via.as_str(), head.server.as_str()), ("1.1 front", ""));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use tokload::mock::{Answer, Fault, Faults, Identity, Mock, Settings, When};
+use tokload::sys::clock::RunClock;
 
 use super::canned::{Canned, error, http, models, stream};
 use super::{Dir, mock, run, url};
@@ -45,6 +46,27 @@ fn a_path_that_is_not_served_is_named() {
 fn a_refused_port_is_unreachable() {
     let base = format!("http://127.0.0.1:{}", free_port());
     Dir::new().tokload(&run(&base, "")).refuses(3, &[&base, "refused", "is the server up"]);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_waited_for_no_longer_than_a_request_may_take() {
+    // Connections are accepted by the kernel and never served.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    for limit in ["--request-timeout-seconds 0.2", "--first-token-timeout 0.2"] {
+        let clock = RunClock::start();
+        Dir::new().tokload(&run(&base, limit)).refuses(3, &[&base, "no answer in time"]);
+        // The questions alone would have ten seconds.
+        assert!(clock.now().as_secs_f64() < 5.0, "{limit}");
+    }
+    let silent = answering(Answer::Silence);
+    for (limit, label) in
+        [("--request-timeout-seconds", "timeout_total"), ("--first-token-timeout", "timeout_first")]
+    {
+        Dir::new()
+            .tokload(&run(&url(&silent), &format!("{limit} 0.5")))
+            .refuses(3, &["short request", label]);
+    }
 }
 
 #[test]

@@ -39,6 +39,60 @@ fn report_judges_by_another_limit_as_the_run_would_have() {
 }
 
 #[test]
+fn report_explains_a_measured_run_by_its_numbers() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let said = dir.tokload(&run(&url(&mock), "-c 1,4 --num-prompts 12 --output-file run.json"));
+    said.shows(0);
+    let explained = dir.tokload("report run.json --explain");
+    let text = explained.shows(0);
+    let (table, words) = text.split_once("\nwhy the curve bends\n").unwrap();
+    assert_eq!(table.split_whitespace().collect::<Vec<_>>().join(" "), said.numbers());
+    // What only a modelled server knows is not said.
+    assert!(
+        words.contains("\nLittle's law:") && words.contains("1 to 4 users") && !words.contains("slots"),
+        "{words}"
+    );
+    let sentence =
+        "tokload: --explain: is text, which --format json has no place for; leave out one of the two\n";
+    let json = dir.tokload("report run.json --explain --format json");
+    assert_eq!((json.code, json.out.as_str(), json.err.as_str()), (2, "", sentence));
+}
+
+#[test]
+fn report_explains_a_simulated_run_as_the_simulation_did() {
+    let dir = Dir::new();
+    let said = dir.tokload("simulate -c 1,16,64 --duration 60 --explain --slots 8 --output-file run.json");
+    let words = |out: &str| out.split_once("\nwhy the curve bends\n").unwrap().1.to_owned();
+    let again = dir.tokload("report run.json --explain");
+    assert_eq!((again.code, words(&again.out)), (0, words(&said.out)));
+    assert!(words(&again.out).contains("The server has 8 slots"), "{}", again.out);
+}
+
+#[test]
+fn a_run_in_which_nothing_ended_well_says_that_there_is_nothing_to_explain() {
+    let dir = Dir::new();
+    let said =
+        dir.tokload("simulate -c 1 --num-prompts 2 --cold-start 100 --num-warmups 0 --output-file run.json");
+    assert_eq!(said.code, 1, "{said:?}");
+    let again = dir.tokload("report run.json --explain");
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.out.ends_with("\nthere is nothing to explain: no request ended well\n"), "{}", again.out);
+}
+
+#[test]
+fn what_is_no_file_is_not_read_for_ever() {
+    let dir = Dir::new();
+    for line in ["report /dev/zero", "simulate --fit /dev/zero"] {
+        dir.tokload(line).refuses(2, &["/dev/zero is not a regular file"]);
+    }
+    let mut line: Vec<_> = "simulate -c 1 --num-prompts 2 --output-file".split(' ').collect();
+    line.push("");
+    let said = dir.start_with("", |command| _ = command.args(&line)).end();
+    said.refuses(2, &["--output-file '' names no file: give one, as in run.json"]);
+    assert!(dir.names().is_empty());
+}
+
+#[test]
 fn json_on_standard_output_is_the_saved_run_without_its_bulk() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
     let said = dir.tokload(&run(&url(&mock), "-c 1 --num-prompts 4 --output-file run.json --format json"));
@@ -145,7 +199,10 @@ fn an_optional_field_that_is_refused_is_dropped_with_a_line() {
     let (dir, mock) = (Dir::new(), mock(strict));
     let said = dir.tokload(&run(&url(&mock), "-c 1 --num-prompts 4 --output-file run.json"));
     said.shows(0);
-    assert_eq!(said.err, "the server refuses ignore_eos: requests go without it\n");
+    let lines: Vec<&str> = said.err.lines().collect();
+    assert_eq!(lines[0], "the server refuses ignore_eos: requests go without it");
+    let rule = |line: &&str| line.split(':').next().unwrap_or_default().to_owned();
+    assert_eq!(lines[1..].iter().map(rule).collect::<Vec<_>>(), ["few_requests", "output_length_not_fixed"]);
     let stored = json(&dir.path("run.json"));
     assert_eq!(stored["plan"]["workload"]["options"]["dropped"], serde_json::json!(["ignore_eos"]));
     assert_eq!(stored["levels"][0]["counts"]["ok"], 4);

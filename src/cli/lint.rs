@@ -1,0 +1,75 @@
+//! `lint`: a plan looked over before anything is sent; and the same at the start of a run.
+
+use super::aliases::Tool;
+use super::args::LintWords;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::plan_from_args::Order;
+use super::run::{order, terminal_style};
+use super::value::Format;
+use super::{print, say, target, with_stdout};
+use crate::load::Route;
+use crate::plan::lint::{Surroundings, lint};
+use crate::plan::{Grade, Plan};
+use crate::report::{json, terminal, view};
+use crate::run_file::schema::FindingBlock;
+use crate::sys::clock::RunClock;
+use crate::verdict::Verdict;
+
+/// Prints what can be said of the plan. Names are resolved, nothing is sent.
+pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
+    let Order { plan, secrets, output, strict, notes, .. } = order(&words.plan, tool, &RunClock::start())?;
+    if !output.quiet {
+        notes.iter().for_each(|note| say(note));
+    }
+    let routes = target::routes(&plan, &secrets).unwrap_or_else(|failure| {
+        // Where the server is cannot be said from here; what is wrong with the plan can.
+        say(&failure.to_string());
+        Vec::new()
+    });
+    let findings: Vec<FindingBlock> =
+        lint(&plan, &surroundings(&routes, None)).into_iter().map(FindingBlock::from).collect();
+    let verdict = Verdict::of(findings.iter().map(|finding| finding.grade));
+    match output.format {
+        Format::Json => with_stdout(|mut out| json::write_findings(&findings, verdict, &mut out))?,
+        Format::Table => {
+            let (verdict, notes) = view::of_plan(&findings, verdict);
+            with_stdout(|mut out| terminal::write_notes(&notes, terminal_style(), &mut out))?;
+            print(&verdict)?;
+        }
+    }
+    Ok(if strict && verdict == Verdict::Invalid { Exit::NotValid } else { Exit::Done })
+}
+
+/// What is wrong with a plan that is about to be run, one line each.
+pub(super) fn warnings(plan: &Plan, around: &Surroundings) -> Vec<String> {
+    let findings = lint(plan, around);
+    findings.iter().filter(|finding| finding.grade > Grade::Info).map(ToString::to_string).collect()
+}
+
+/// What is around a plan whose endpoints are `routes`; `via` is the field of an answer.
+pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surroundings {
+    Surroundings {
+        simulated: false,
+        addresses: routes.iter().flat_map(|route| &route.addresses).map(|address| address.ip()).collect(),
+        server_on_this_host: routes.iter().any(Route::is_on_this_host),
+        proxies: proxies(),
+        via,
+    }
+}
+
+/// The variables that other programs take a proxy from and that are set. We take none: a proxy is a part of the path
+/// that the user must ask for.
+pub(super) fn proxies() -> Vec<String> {
+    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    PROXY_VARIABLES.iter().filter(is_set).map(|name| (*name).to_owned()).collect()
+}
+
+/// Why `option`, one of those of `run`, is not for looking a plan over, and what to do instead.
+pub(super) fn refusal(option: &str) -> Option<(&'static str, &'static str)> {
+    let prints = ["--dry-run", "--print-config"].contains(&option);
+    prints.then_some(("prints the plan instead of looking it over", "give it to tokload run"))
+}
+
+const PROXY_VARIABLES: [&str; 6] =
+    ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];

@@ -1,0 +1,46 @@
+//! What can be known of a measurement before it is made: findings over a plan.
+//!
+//! Owns the rules that need nothing but the plan and what surrounds it. Plans that cannot be run are `check`'s
+//! business; what only a run shows is `verdict`'s. Nothing here resolves a name or reads the environment: that is handed
+//! in as [`Surroundings`].
+
+mod content;
+mod load;
+mod server;
+
+use core::net::IpAddr;
+
+use super::{Finding, Plan};
+
+/// What findings over a plan rest on beside the plan itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// No server is asked but a model of one, in virtual time.
+    pub simulated: bool,
+    /// Addresses that the endpoints' names resolve to; empty where that is not known.
+    pub addresses: Vec<IpAddr>,
+    /// One of them is this machine's own.
+    pub server_on_this_host: bool,
+    /// Environment variables that are set and name a proxy.
+    pub proxies: Vec<String>,
+    /// The `Via` field of an answer: who passed it on.
+    pub via: Option<String>,
+}
+
+/// The findings over `plan`, in the order of the rules.
+///
+/// The plan is taken as complete: what it leaves open is not found wanting.
+#[must_use]
+pub fn lint(plan: &Plan, around: &Surroundings) -> Vec<Finding> {
+    let mut found = Vec::new();
+    load::look(plan, &mut found);
+    content::look(plan, &mut found);
+    server::look(plan, around, &mut found);
+    found.sort_by_key(|finding| finding.rule);
+    found
+}
+
+pub(crate) use load::{REQUESTS_MIN, few_requests};
+
+#[cfg(test)]
+mod tests;

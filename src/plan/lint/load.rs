@@ -1,0 +1,74 @@
+//! How requests arrive, how many there are, and what precedes them.
+
+use crate::plan::{Finding, Grade, Level, Plan, Rule};
+
+/// Below as many requests a p99 rests on one of them, and chance decides which.
+pub(crate) const REQUESTS_MIN: u64 = 200;
+
+pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
+    found.extend(no_warmup(plan));
+    found.extend(too_few(plan));
+    found.extend(closed_loop(plan));
+    found.push(Finding::new(
+        Rule::SingleRun,
+        Grade::Info,
+        "one run tells nothing of the spread between runs",
+        "repeat it with other seeds",
+    ));
+}
+
+fn no_warmup(plan: &Plan) -> Option<Finding> {
+    let cold = plan.levels.iter().filter(|level| level.warmups == 0).count();
+    (cold > 0).then(|| {
+        let evidence = format!(
+            "{} without warm-up: first requests meet cold caches and new connections",
+            of_levels(cold, plan)
+        );
+        Finding::new(Rule::NoWarmup, Grade::Warn, evidence, "give --num-warmups 2 or more")
+    })
+}
+
+fn too_few(plan: &Plan) -> Option<Finding> {
+    few_requests(plan.levels.iter().filter_map(Level::requests_expected).min()?)
+}
+
+/// The finding that `n` requests are few for a level.
+pub(crate) fn few_requests(n: u64) -> Option<Finding> {
+    (n < REQUESTS_MIN).then(|| {
+        // The p99 of n requests rests on the n / 100 slowest: on one, for all n below the bound.
+        let requests = if n == 1 { "1 request".to_owned() } else { format!("{n} requests") };
+        let evidence = format!("{requests} in a level: a single one of them makes its p99");
+        let remedy = format!("give --num-prompts {REQUESTS_MIN} or more, or a longer --duration");
+        Finding::new(Rule::FewRequests, Grade::Warn, evidence, remedy)
+    })
+}
+
+/// A closed loop is a fair question with another answer, not a fault: hence no warning.
+fn closed_loop(plan: &Plan) -> Option<Finding> {
+    let closed = plan.levels.iter().filter(|level| level.load.users.is_some()).count();
+    (closed > 0).then(|| {
+        let who = if closed == plan.levels.len() { String::new() } else { of_levels(closed, plan) + ": " };
+        let evidence = format!("{who}users wait, so a slow server is asked less");
+        let remedy = "give a finite --request-rate for latencies that count the wait of new arrivals";
+        Finding::new(Rule::ClosedLoopWithoutQueueTime, Grade::Info, evidence, remedy)
+    })
+}
+
+/// `1 level`, `2 of 5 levels`.
+fn of_levels(n: usize, plan: &Plan) -> String {
+    match (n, plan.levels.len()) {
+        (1, 1) => "1 level".to_owned(),
+        (n, all) if n == all => format!("all {all} levels"),
+        (n, all) => format!("{n} of {all} levels"),
+    }
+}
+
+impl Level {
+    /// Requests that the level will send, as far as its plan says: their number, or rate times duration, whichever is
+    /// less. `None` for users who send until a time is over.
+    #[must_use]
+    pub fn requests_expected(&self) -> Option<u64> {
+        let by_time = self.load.rate().zip(self.stop.duration_s).map(|(rate, s)| (rate * s).round() as u64);
+        [self.stop.units, by_time].into_iter().flatten().min()
+    }
+}
