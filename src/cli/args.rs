@@ -433,6 +433,12 @@ pub struct MockServerArgs {
     /// write one CSV line per generation request here at the end; the first million of each thread (default: none)
     #[argh(option, arg_name = "file")]
     pub dump: Option<String>,
+    /// keep the accounts of single requests for GET /truth/requests (default: off)
+    #[argh(switch, hidden_help)]
+    pub keep_accounts: bool,
+    /// stop when standard input ends, with which whoever has started this dies, too (default: off)
+    #[argh(switch, hidden_help)]
+    pub until_stdin_closes: bool,
 }
 
 /// Run a plan against a modelled server in virtual time, or find the model of a measured one.
@@ -447,6 +453,26 @@ pub struct SimulateArgs {
     /// seed of all prompts, gaps, noise and jitter, an integer (default: 0, so that a command repeats its numbers)
     #[argh(option, arg_name = "n")]
     pub seed: Option<String>,
+}
+
+/// Measure this client's own error on this machine, and up to which load it stays small.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct SelftestArgs {
+    /// take 10 seconds instead of 60 at most: fewer values, and hardly a search for the largest load (default: off)
+    #[argh(switch)]
+    pub quick: bool,
+    /// time for everything, in seconds (default: 60)
+    #[argh(option, hidden_help, arg_name = "s")]
+    pub budget: Option<String>,
+    /// do not store the result, which tokload run quotes (default: off)
+    #[argh(switch)]
+    pub no_save: bool,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// no progress (default: off)
+    #[argh(switch, short = 'q')]
+    pub quiet: bool,
 }
 
 /// What was typed for `simulate`.
@@ -492,6 +518,8 @@ pub enum Command {
     Report(ReportArgs),
     /// `run`, under whatever name
     Run(Box<RunArgs>),
+    /// `selftest`
+    Selftest(SelftestArgs),
     /// `simulate`
     Simulate(Box<SimulateWords>),
 }
@@ -539,6 +567,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                 Name::Quick => Command::Quick(Box::new(by_argh(name, &args, 0)?)),
                 Name::Report => Command::Report(by_argh(name, &args, 0)?),
                 Name::Run => Command::Run(Box::new(by_argh(name, &args, 0)?)),
+                Name::Selftest => Command::Selftest(by_argh(name, &args, 0)?),
                 Name::Simulate => Command::Simulate(Box::new(SimulateWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,
@@ -582,6 +611,8 @@ pub enum Name {
     Simulate,
     /// `mock-server`
     MockServer,
+    /// `selftest`
+    Selftest,
 }
 
 /// An option of a command.
@@ -595,8 +626,8 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 6] =
-        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer];
+    pub const ALL: [Name; 7] =
+        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer, Name::Selftest];
 
     /// As typed.
     #[must_use]
@@ -607,6 +638,7 @@ impl Name {
             Name::Quick => "quick",
             Name::Report => "report",
             Name::Run => "run",
+            Name::Selftest => "selftest",
             Name::Simulate => "simulate",
         }
     }
@@ -622,6 +654,7 @@ impl Name {
             Name::Quick => vec![QuickArgs::get_args_info()],
             Name::Report => vec![ReportArgs::get_args_info()],
             Name::Run => vec![RunArgs::get_args_info()],
+            Name::Selftest => vec![SelftestArgs::get_args_info()],
             Name::Simulate => {
                 vec![SimulateArgs::get_args_info(), ModelArgs::get_args_info(), RunArgs::get_args_info()]
             }
@@ -653,7 +686,7 @@ impl Name {
         match self {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
-            Name::MockServer | Name::Quick | Name::Report | Name::Run => None,
+            Name::MockServer | Name::Quick | Name::Report | Name::Run | Name::Selftest => None,
         }
     }
 

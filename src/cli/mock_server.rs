@@ -29,6 +29,9 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
     let [truth_out, dump] = outputs;
     let (truth_out, dump) = (truth_out?, dump?);
     let interrupts = Interrupts::listen().map_err(Failure::own)?;
+    if args.until_stdin_closes {
+        stop_at_end_of_input(interrupts.clone()).map_err(Failure::own)?;
+    }
     let place = format!("{}:{}", settings.host, settings.port);
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let mock = Mock::start(settings).map_err(|error| cannot_start(&place, &error))?;
@@ -47,6 +50,19 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
     }
     print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Raises an interrupt once standard input ends.
+///
+/// The kernel closes a pipe with the last process that holds its other end, however that dies. A signal at the parent's
+/// death would be that of its thread, and would be missed by a child that asks for it too late.
+fn stop_at_end_of_input(interrupts: Interrupts) -> io::Result<()> {
+    let wait = move || {
+        // An input that cannot be read is at its end, too.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        interrupts.raise();
+    };
+    std::thread::Builder::new().name("stdin".to_owned()).spawn(wait).map(drop)
 }
 
 fn cannot_start(place: &str, error: &io::Error) -> Failure {
@@ -118,7 +134,7 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
         (false, false) => Usage::Asked,
     };
     settings.serving = server.settings(settings.seed, &settings.serving)?;
-    settings.accounts_max = if args.dump.is_some() { DUMPED_MAX } else { 0 };
+    settings.accounts_max = if args.dump.is_some() || args.keep_accounts { DUMPED_MAX } else { 0 };
     Ok(settings)
 }
 

@@ -15,8 +15,10 @@ pub mod plan_from_args;
 mod quick;
 mod report;
 mod run;
+mod selftest;
 mod session;
 pub mod simulate;
+mod state_dir;
 mod target;
 pub mod value;
 
@@ -46,6 +48,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
                 Command::Quick(args) => quick::main(&args, typed),
                 Command::Report(args) => report::main(&args),
                 Command::Run(args) => run::main(&args, tool, typed),
+                Command::Selftest(args) => selftest::main(&args),
                 Command::Simulate(words) => simulate::main(&words, typed),
             }
         }

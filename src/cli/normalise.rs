@@ -336,12 +336,11 @@ const PAIRS: [&str; 4] = ["--freeze", "--goodput", "--header", "--metadata"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 7] = [
+const LATER: [(&str, &str); 6] = [
     ("check", "compare the tables of tokload report"),
     ("compare", "compare the tables of tokload report"),
     ("find-capacity", "give a comma list to tokload run --max-concurrency or --request-rate"),
     ("import", "run the load again with tokload run"),
     ("merge", "print each run by tokload report"),
-    ("selftest", "run tokload mock-server and tokload run against it"),
     ("share", "print the table by tokload report"),
 ];

@@ -147,7 +147,11 @@ fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
         next.push(format!("tokload report {saved} --goodput ttft:1000 tpot:100"));
     }
     if run.is_simulated() {
-        next.push("tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned());
+        // Of this run rather than of another server's, where it can be read again.
+        next.push(match saved {
+            Some(saved) => format!("tokload report {saved} --explain"),
+            None => "tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned(),
+        });
     } else if let Ok(plan) = run.plan.read()
         && let Some(endpoint) = plan.target.endpoints.first()
     {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::Output;
+use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::engine::{Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
@@ -15,6 +16,7 @@ use crate::mock::Paper;
 use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
+use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
@@ -98,10 +100,14 @@ impl Session {
             interrupts: Interrupts::listen().map_err(Failure::own)?,
         };
         let mut engine = LoadEngine::start(setup)?;
-        let environment = self.environment(&engine, &cores, limit);
-        let falls_back = plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll;
-        let note = falls_back.then_some("the kernel refuses io_uring here: the epoll driver is used");
-        let driven = self.conduct(&mut engine, plan, note);
+        let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
+        let mut notes: Vec<String> = unusable.into_iter().collect();
+        notes.extend(quoted.as_ref().and_then(|block| plan_beyond(plan, block)));
+        let environment = EnvironmentBlock { selftest: quoted, ..self.environment(&engine, &cores, limit) };
+        if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
+            notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
+        }
+        let driven = self.conduct(&mut engine, plan, &notes);
         let lost = engine.finish().err().map(Failure::from);
         let mut finished =
             self.write_up(plan, (ready.facts.clone(), environment), driven, (spools, files))?;
@@ -126,7 +132,7 @@ impl Session {
             spool: spools.start()?,
             interrupts: Interrupts::listen().map_err(Failure::own)?,
         });
-        let driven = self.conduct(&mut engine, plan, None);
+        let driven = self.conduct(&mut engine, plan, &[]);
         // What the spool says is said again by the file at its end.
         let _ = engine.finish();
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
@@ -138,12 +144,12 @@ impl Session {
         self.write_up(plan, (facts, environment), driven, (spools, files))
     }
 
-    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, note: Option<&str>) -> Driven {
+    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Driven {
         if !self.output.quiet {
             self.warnings.iter().for_each(|warning| super::say(warning));
         }
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
-        note.into_iter().for_each(|note| progress.on_event(&Event::Note(note)));
+        notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
         let driven = drive(engine, &plan.levels, &mut goes_on, &mut |event| progress.on_event(&event));
         progress.finish();

@@ -9,6 +9,8 @@ use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
 use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
+use crate::sys::clock::RunClock;
+use crate::time::Stamp;
 use crate::workload::Content;
 
 /// A target that has answered.
@@ -22,11 +24,13 @@ pub(super) struct Ready {
 /// Makes the plan's target ready; fills in the model and switches off options that the server refuses.
 pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Result<Ready, Failure> {
     let routes = routes(plan, secrets)?;
+    let clock = RunClock::start();
+    let left = || wait.saturating_sub(clock.now() - Stamp::ZERO);
     let mut notes = Vec::new();
     let mut first: Option<ServerFacts> = None;
     for (route, endpoint) in routes.iter().zip(&plan.target.endpoints) {
         let models = models_path(plan, endpoint)?;
-        let facts = probe::server(route, &models, &plan.limits, wait)
+        let facts = probe::server(route, &models, &plan.limits, left())
             .map_err(|error| redacted(&endpoint.url, &error, secrets))?;
         first.get_or_insert(facts);
     }
@@ -36,7 +40,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     // One request is enough to learn what a fleet refuses; that each of it answers was asked above.
     if let (Some(route), Some(endpoint)) = (routes.first(), plan.target.endpoints.first()) {
         let model = plan.target.models[0].clone();
-        let probed = probe::request(route, plan, &model)
+        let probed = probe::request(route, plan, &model, left())
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
         plan.workload.options = probed.options;
     }
@@ -45,13 +49,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let options = plan.workload.body_options();
-    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
-    let target = Target {
-        templates: plan.target.models.iter().map(template).collect(),
-        routes,
-        content: Content::new(&plan.workload),
-    };
+    let target = of(plan, routes);
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
         version: facts.version,
@@ -62,6 +60,17 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
         via: Some(facts.via).filter(|via| !via.is_empty()),
     };
     Ok(Ready { target: Arc::new(target), facts, notes })
+}
+
+/// What the plan sends to `routes`, those of its endpoints.
+pub(super) fn of(plan: &Plan, routes: Vec<Route>) -> Target {
+    let options = plan.workload.body_options();
+    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
+    Target {
+        templates: plan.target.models.iter().map(template).collect(),
+        routes,
+        content: Content::new(&plan.workload),
+    }
 }
 
 /// Resolves every endpoint of the plan.

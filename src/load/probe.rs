@@ -137,11 +137,12 @@ fn version(route: &Route, limit: Duration) -> Option<String> {
 
 /// Sends one short request as the plan would; what the server names as unknown among the optional fields is dropped
 /// and the request sent again. It has what the plan's limits give a request, but at most 120 s for each step and 10
-/// minutes as a whole.
+/// minutes as a whole. A server that says that it is not ready, by 429 or a 5xx, is asked again for at most `wait`.
 ///
 /// # Errors
 /// [`ProbeError`]: the server does not answer, or refuses the request for another reason.
-pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeError> {
+pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Result<Probed, ProbeError> {
+    let clock = RunClock::start();
     let mut options = plan.workload.options.clone();
     let dialect = plan.target.dialect;
     let patience = patience(&plan.limits);
@@ -162,6 +163,12 @@ pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeE
                     return Err(refused(&exchange, model));
                 };
                 options.dropped.push(field.to_owned());
+            }
+            Class::Http
+                if matches!(outcome.status, 429 | 500..)
+                    && clock.now().as_secs_f64() + LOOK_AGAIN.as_secs_f64() <= wait.as_secs_f64() =>
+            {
+                std::thread::sleep(LOOK_AGAIN);
             }
             _ => return Err(refused(&exchange, model)),
         }

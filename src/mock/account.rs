@@ -1,5 +1,7 @@
 //! What became of one generation request, as the server sees it.
 
+use std::hash::Hasher as _;
+
 use super::faults::Fault;
 use super::generation::Content;
 use crate::time::Stamp;
@@ -36,6 +38,16 @@ pub struct Account {
     pub status: u16,
     /// How it ended.
     pub ending: Ending,
+    /// [`mark`] of its body, by which its sender knows it again; 0 where accounts are not kept.
+    pub mark: u64,
+}
+
+/// A number that tells bodies of requests apart: the same bytes have the same in every process of one build.
+#[must_use]
+pub fn mark(body: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(body);
+    hasher.finish()
 }
 
 /// When something was to be sent and when it was.
@@ -107,6 +119,7 @@ impl Account {
             events: 0,
             status: 0,
             ending: Ending::BrokenOff,
+            mark: 0,
         }
     }
 
@@ -160,6 +173,12 @@ mod tests {
         assert_eq!(account.e2e_ns(), Some(100_000_000));
         assert_eq!(account.tpot_ns(), Some(10_000_000));
         assert_eq!(account.last.unwrap().due, Stamp::from_millis(199));
+    }
+
+    #[test]
+    fn bodies_are_told_apart_by_their_marks() {
+        assert_eq!(mark(b"{\"prompt\":\"a\"}"), mark(b"{\"prompt\":\"a\"}"));
+        assert_ne!(mark(b"{\"prompt\":\"a\"}"), mark(b"{\"prompt\":\"b\"}"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::account::{Account, Ending};
+use super::account::{self, Account, Ending};
 use super::answering::Answering;
 use super::ask::{self, Ask};
 use super::desk::Desk;
@@ -277,10 +277,17 @@ impl Connection {
             // Only generation requests generate.
             Answer::Generate(_) => {}
             Answer::Metrics => self.reply(now, &Reply::exposition(house.exposition()), manner),
-            Answer::Reply(reply) => self.reply(now, &reply, manner),
-            Answer::Truth { restart } => {
-                let truth = house.truth(restart).to_json().to_string();
-                self.reply(now, &Reply::json(200, truth), manner);
+            Answer::Reply(reply) => {
+                // What would be true of a server that is ready.
+                let cold = house.cold_for(now).filter(|_| reply.status == 200);
+                let refusal = cold.map(|left| Reply::status(503, retry_after_s(left)));
+                self.reply(now, &refusal.unwrap_or(reply), manner);
+            }
+            Answer::Truth { restart, requests } => {
+                let truth = house.truth(restart);
+                let told =
+                    if requests { truth.with_requests(house.clock.on_monotonic()) } else { truth.to_json() };
+                self.reply(now, &Reply::json(200, told.to_string()), manner);
             }
         }
     }
@@ -293,7 +300,9 @@ impl Connection {
         let faults = &house.settings.faults;
         let place = faults.of(house.settings.seed, number);
         let fault = place.map(|place| faults.requests[place].1);
-        let account = Account::new(number, fault, now);
+        // Nobody asks for the mark of what is not kept.
+        let mark = if house.settings.accounts_max > 0 { account::mark(&request.body) } else { 0 };
+        let account = Account { mark, ..Account::new(number, fault, now) };
         if let Some(Fault::Answer(answer)) = fault
             && answer != faults::Answer::PlainJson
         {
@@ -304,10 +313,11 @@ impl Connection {
             Answer::Generate(ask) => {
                 // A whole answer to who asks for one is none of the faults.
                 let met = ask.stream || fault != Some(Fault::Answer(faults::Answer::PlainJson));
-                place.into_iter().filter(|_| met).for_each(|place| desk.book().truth.on_fault(place));
                 let account = Account { fault: fault.filter(|_| met), ..account };
                 let blocks = ask::blocks(ask.surface, &request.body, house.block_tokens());
-                self.generate(key, (ask, manner, blocks), account, desk);
+                if self.generate(key, (ask, manner, blocks), account, desk) && met {
+                    place.into_iter().for_each(|place| desk.book().truth.on_fault(place));
+                }
             }
             Answer::Reply(reply) => {
                 desk.settle(Account { fault: None, status: reply.status, ..account }, Ending::Refused, None);
@@ -346,15 +356,17 @@ impl Connection {
         }
     }
 
-    fn generate(&mut self, key: Key, ask: (Ask, Manner, Arc<[u64]>), mut account: Account, desk: &mut Desk) {
+    /// Begins an answer, unless the model turns the request away, which then meets no fault: whether it was taken.
+    fn generate(
+        &mut self,
+        key: Key,
+        ask: (Ask, Manner, Arc<[u64]>),
+        mut account: Account,
+        desk: &mut Desk,
+    ) -> bool {
         let (ask, manner, blocks) = ask;
         let (house, now, fault) = (Arc::clone(&desk.house), account.arrived, account.fault);
-        self.begin_answer(fault);
         let plain_json = fault == Some(Fault::Answer(faults::Answer::PlainJson));
-        let manner = Manner {
-            keep_alive: manner.keep_alive && fault != Some(Fault::Farewell(Farewell::Announced)),
-            ..manner
-        };
         let splits = fault == Some(Fault::Delivery(Delivery::SplitUtf8));
         let face = Face {
             surface: ask.surface,
@@ -374,7 +386,15 @@ impl Connection {
         let wish = Wish { owner: key.token(), number: account.number, ask: &ask, blocks: &blocks };
         let jobs = match desk.model.submit(now, wish) {
             Ok(jobs) => jobs,
-            Err(refusal) => return self.turn_away(now, refusal, (manner, account), desk),
+            Err(refusal) => {
+                self.turn_away(now, refusal, (manner, account), desk);
+                return false;
+            }
+        };
+        self.begin_answer(fault);
+        let manner = Manner {
+            keep_alive: manner.keep_alive && fault != Some(Fault::Farewell(Farewell::Announced)),
+            ..manner
         };
         let ask = Ask { stream: account.stream, ..ask };
         let mut generation = Generation::new(face, ask, house.dress(), manner).with_fault(fault);
@@ -385,13 +405,14 @@ impl Connection {
         if self.put(now, &start).is_err() {
             self.phase = Phase::Over;
         }
+        true
     }
 
     /// The model does not take the request.
     fn turn_away(&mut self, now: Stamp, refusal: model::Refusal, of: (Manner, Account), desk: &mut Desk) {
         let (manner, account) = of;
         let retry_after_s = match refusal {
-            model::Refusal::Cold { ready_in } => u32::try_from(ready_in.as_secs() + 1).ok(),
+            model::Refusal::Cold { ready_in } => retry_after_s(ready_in),
             model::Refusal::QueueFull => None,
         };
         let status = refusal.status();
@@ -476,6 +497,11 @@ impl Connection {
             self.phase = Phase::Over;
         }
     }
+}
+
+/// Whole seconds after which a cold start is over.
+fn retry_after_s(ready_in: Duration) -> Option<u32> {
+    u32::try_from(ready_in.as_secs() + 1).ok()
 }
 
 impl AsFd for Connection {

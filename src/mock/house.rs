@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustls::ServerConfig;
 
@@ -36,6 +37,8 @@ pub(super) struct House {
     in_flight: Level,
     connections: Level,
     stopping: AtomicBool,
+    /// End of the cold start.
+    ready: Stamp,
 }
 
 /// What one thread writes down.
@@ -90,6 +93,8 @@ impl House {
         let clock = RunClock::start();
         let start = clock.now();
         let (backends, workers) = if settings.serving.is_shared() { (1, threads) } else { (threads, 1) };
+        // A time that no clock reaches is one that never comes.
+        let cold = Duration::try_from_secs_f64(settings.serving.cold_start_s).unwrap_or(Duration::MAX);
         let backend = |_| Ok(Arc::new(Backend::new(Server::new(&settings.serving, start)?, workers)));
         Ok(House {
             backends: (0..backends).map(backend).collect::<Result<_, plan::Error>>()?,
@@ -102,7 +107,13 @@ impl House {
             in_flight: Level::default(),
             connections: Level::default(),
             stopping: AtomicBool::new(false),
+            ready: start + cold,
         })
+    }
+
+    /// How long the cold start goes on; `None` once it is over.
+    pub(super) fn cold_for(&self, now: Stamp) -> Option<Duration> {
+        (now < self.ready).then(|| self.ready - now)
     }
 
     /// The way of a thread to its model. What comes out for it sooner than it had thought is told by `waker`.

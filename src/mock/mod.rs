@@ -35,7 +35,7 @@ mod transport;
 mod truth;
 mod words;
 
-pub use account::{Account, Ending, Write};
+pub use account::{Account, Ending, Write, mark};
 pub use faults::{
     Answer, Break, Cut, Delivery, Farewell, Fault, FaultError, Faults, Flaw, HTTP, Outage, RETRY_AFTER,
     RETRY_AFTER_S, Reach, When,

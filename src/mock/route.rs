@@ -18,6 +18,8 @@ pub(super) enum Answer {
     Reply(Reply),
     /// The truth so far.
     Truth {
+        /// With when each request came and was answered, as far as that is kept.
+        requests: bool,
         /// And from now on anew.
         restart: bool,
     },
@@ -43,14 +45,17 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
         };
     }
     let reply = match path {
-        "/api/tags" | "/health" | "/metrics" | "/truth" | "/v1/models" | "/version" if !reads => {
+        "/api/tags" | "/health" | "/metrics" | "/truth" | "/truth/requests" | "/v1/models" | "/version"
+            if !reads =>
+        {
             Reply::no_route(Some("GET"))
         }
         "/api/tags" => Reply::json(200, tags(terms, created)),
         "/health" => Reply::empty(),
         "/metrics" => return Answer::Metrics,
-        "/truth" => {
-            return Answer::Truth { restart: request.head.query.split('&').any(|key| key == "reset") };
+        "/truth" | "/truth/requests" => {
+            let restart = request.head.query.split('&').any(|key| key == "reset");
+            return Answer::Truth { restart, requests: path == "/truth/requests" };
         }
         "/v1/models" => Reply::json(200, models(terms, created)),
         "/version" => Reply::json(200, json!({ "version": env!("CARGO_PKG_VERSION") }).to_string()),
@@ -146,9 +151,11 @@ mod tests {
     #[test]
     fn the_truth_is_read_and_restarted() {
         let truth = |target| ask_for(Method::Get, target);
-        assert_eq!(truth("/truth"), Answer::Truth { restart: false });
-        assert_eq!(truth("/truth?resets"), Answer::Truth { restart: false });
-        assert_eq!(truth("/truth?reset"), Answer::Truth { restart: true });
+        let told = |restart, requests| Answer::Truth { restart, requests };
+        assert_eq!(truth("/truth"), told(false, false));
+        assert_eq!(truth("/truth?resets"), told(false, false));
+        assert_eq!(truth("/truth?reset"), told(true, false));
+        assert_eq!(truth("/truth/requests?reset"), told(true, true));
         assert_eq!(truth("/metrics"), Answer::Metrics);
     }
 

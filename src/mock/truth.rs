@@ -8,6 +8,7 @@ use super::Settings;
 use super::account::{Account, Ending};
 use super::faults::Fault;
 use super::samples::{Samples, Spread};
+use crate::sys::clock::OnMonotonic;
 
 /// What was served. One per thread; added up when somebody asks.
 #[derive(Clone, Debug)]
@@ -180,6 +181,19 @@ impl Truth {
         })
     }
 
+    /// [`Truth::to_json`], and of each stream that came to its end and is kept its mark and when it had arrived, its first
+    /// and its last content event, in ns on `CLOCK_MONOTONIC`; `line` is where the server's clock stands on that.
+    #[must_use]
+    pub(super) fn with_requests(&self, line: OnMonotonic) -> Value {
+        let complete =
+            self.accounts.iter().filter(|account| account.stream && account.ending == Ending::Complete);
+        let requests = complete.filter_map(|account| {
+            let (first, last) = (account.first?.sent, account.last?.sent);
+            Some(json!([account.mark, line.nanos(account.arrived), line.nanos(first), line.nanos(last)]))
+        });
+        json!({ "truth": self.to_json(), "requests": requests.collect::<Vec<Value>>() })
+    }
+
     pub(super) fn on_lateness(&mut self, late: Duration) {
         self.lateness.record(late);
     }
@@ -248,8 +262,26 @@ impl Truth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::account::Write;
     use crate::mock::faults::{Answer, Faults};
     use crate::time::Stamp;
+
+    #[test]
+    fn kept_streams_are_told_one_by_one_on_the_clock_of_the_machine() {
+        let settings = Settings { accounts_max: 9, ..Settings::default() };
+        let mut truth = Truth::new(&settings);
+        let write = |ns| Some(Write { due: Stamp::ZERO, sent: Stamp::from_nanos(ns) });
+        let whole =
+            Account { mark: 7, ending: Ending::Complete, ..Account::new(0, None, Stamp::from_nanos(10)) };
+        let stream = Account { stream: true, first: write(20), last: write(30), ..whole.clone() };
+        truth.on_end(&stream);
+        truth.on_end(&Account { ending: Ending::ClientLeft, ..stream });
+        truth.on_end(&whole);
+        let line = OnMonotonic { epoch_ns: 1_000, run_ns: 1, monotonic_ns: 1 };
+        let told = truth.with_requests(line);
+        assert_eq!(told["requests"], json!([[7, 1_010, 1_020, 1_030]]));
+        assert_eq!(told["truth"]["completed"], 2);
+    }
 
     #[test]
     fn truths_add_up_and_keep_their_accounts_within_the_bound() {

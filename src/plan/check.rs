@@ -207,6 +207,10 @@ fn check_load(load: &Load) -> Result<(), Error> {
         let remedy = "leave it out, or give --max-concurrency without a finite --request-rate";
         return Err(Error::new("--think-time", "only the users of a closed loop think", remedy));
     }
+    if load.think_s > LEVEL_S_MAX {
+        let wrong = format!("{:?} s are more than a year", load.think_s);
+        return Err(Error::new("--think-time", wrong, "give seconds, at most a year of them"));
+    }
     Ok(())
 }
 
@@ -219,6 +223,10 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
     {
         let remedy = "give seconds above 0, or 5m, 1h";
         return Err(Error::new("--duration", format!("{seconds} s is not a duration"), remedy));
+    }
+    if let Some(seconds) = stop.duration_s.filter(|seconds| *seconds > LEVEL_S_MAX) {
+        let remedy = "give a shorter one, and --num-prompts for an end that does not depend on time";
+        return Err(Error::new("--duration", format!("{seconds:?} s are more than a year"), remedy));
     }
     let endless = stop.duration_s.is_none() || load.arrivals == Arrivals::Burst;
     if stop.units.is_none() && endless {
@@ -294,12 +302,13 @@ fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Erro
     let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
     match *lengths {
         Lengths::Drawn(Distribution::Lognormal { median, sigma, .. }) => {
-            if !(median.is_finite() && median > 0.0) {
-                return wrong(format!("{median} is no median of lengths"), "give a number above 0");
-            }
+            // First: a median may have been worked out from it.
             if !(sigma.is_finite() && (0.0..=SIGMA_MAX).contains(&sigma)) {
                 let remedy = format!("give the standard deviation of the logarithm, from 0 to {SIGMA_MAX}");
                 return wrong(format!("{sigma} is no sigma of lengths"), &remedy);
+            }
+            if !(median.is_finite() && median > 0.0) {
+                return wrong(format!("{median} is no median of lengths"), "give a number above 0");
             }
         }
         Lengths::Drawn(Distribution::Normal { mean, stddev, .. }) => {
@@ -347,7 +356,7 @@ const SIGMA_MAX: f64 = 5.0;
 const CHOICES_MAX: u32 = 16_384;
 /// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.
 const START_SPREAD_MAX_US: f64 = 60e6;
-/// Longest level whose end is a number of requests, s: a year.
+/// Longest level and longest pause, s: a year. Stamps end after 584 of them.
 const LEVEL_S_MAX: f64 = 365.0 * 86_400.0;
 /// Largest rate, requests per second: gaps below a microsecond cannot be kept by any client.
 const RATE_MAX: f64 = 1e6;
@@ -406,6 +415,7 @@ mod tests {
         assert_eq!(set(Load { cap: Some(3), ..open(Arrivals::Burst) }), "--max-concurrency");
         assert_eq!(set(Load { think_s: 1.0, ..open(Arrivals::Burst) }), "--think-time");
         assert_eq!(set(Load { think_s: f64::NAN, ..Load::closed(2) }), "--think-time");
+        assert_eq!(set(Load { think_s: 31_536_001.0, ..Load::closed(2) }), "--think-time");
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e6] {
             assert_eq!(set(open(Arrivals::Poisson { rate })), "--request-rate");
         }
@@ -444,6 +454,7 @@ mod tests {
         assert_eq!(refused(|p| p.levels[0].stop.units = Some(0)), "--num-prompts");
         assert_eq!(refused(|p| p.levels[0].stop.units = None), "--num-prompts");
         assert_eq!(refused(|p| p.levels[0].stop.duration_s = Some(0.0)), "--duration");
+        assert_eq!(refused(|p| p.levels[0].stop.duration_s = Some(31_536_001.0)), "--duration");
         assert_eq!(refused(|p| p.levels[0].stop.grace_s = f64::INFINITY), "--benchmark-grace-period");
         // A duration does not end a burst.
         assert_eq!(

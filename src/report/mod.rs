@@ -8,6 +8,7 @@ pub mod explain;
 pub mod format;
 pub mod json;
 pub mod progress;
+pub mod selftest;
 pub mod terminal;
 pub mod view;
 

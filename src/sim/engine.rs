@@ -47,6 +47,8 @@ pub struct SimEngine {
     /// Requests in flight by the number that the server knows them by.
     clients: Vec<Client>,
     spare: Vec<usize>,
+    /// Most requests in flight at once.
+    clients_max: usize,
     gauges: Gauges,
     deadlines: Deadlines,
 }
@@ -72,6 +74,8 @@ const LOOK_EVERY: usize = 4096;
 const ON_THE_WAY: Duration = Duration::from_nanos(1);
 /// A pause between levels, so that their time lines do not touch.
 const BETWEEN_LEGS: Duration = Duration::from_millis(10);
+/// Most requests in flight at once: no descriptors end a simulation that grows and grows, and each takes 3 kB.
+const CLIENTS_MAX: usize = 1_000_000;
 
 type Events<'a> = &'a mut dyn FnMut(Event<'_>);
 
@@ -86,6 +90,7 @@ impl SimEngine {
             json: Json::new(),
             clients: Vec::new(),
             spare: Vec::new(),
+            clients_max: CLIENTS_MAX,
             gauges: Gauges::default(),
             deadlines: Deadlines::new(Stamp::ZERO),
         }
@@ -106,7 +111,7 @@ impl SimEngine {
         )
     }
 
-    fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> LegOutcome {
+    fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LegOutcome, Error> {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
         let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up();
         let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
@@ -119,10 +124,10 @@ impl SimEngine {
             spread: Duration::ZERO,
             duration: Duration::MAX,
         };
-        self.run_leg(leg, Agenda::closed(&of), None, &mut |_| {})
+        self.run_leg(leg, self.closed(&of)?, None, &mut |_| {})
     }
 
-    fn agenda(&self, ordinal: usize, level: &Level) -> Agenda {
+    fn agenda(&self, ordinal: usize, level: &Level) -> Result<Agenda, Error> {
         let duration = level.stop.duration_s.map_or(Duration::MAX, assemble::seconds);
         if let Some(users) = level.load.users {
             let of = ClosedLoop {
@@ -134,14 +139,40 @@ impl SimEngine {
                 spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
                 duration,
             };
-            return Agenda::closed(&of);
+            return self.closed(&of);
+        }
+        // Told now rather than after the work of sending all there is room for.
+        if level.load.rate().is_none() && level.stop.units.is_some_and(|n| n > self.clients_max as u64) {
+            return Err(self.crowded());
         }
         let seed = self.setup.plan.level_seed(ordinal);
         let schedule = arrival::Schedule::new(level.load.arrivals, seed, &level.stop);
-        Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns))))
+        Ok(Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns)))))
     }
 
-    fn run_leg(&mut self, leg: Leg, agenda: Agenda, cap: Option<u32>, events: Events<'_>) -> LegOutcome {
+    /// Users, as many as there is room for.
+    fn closed(&self, of: &ClosedLoop) -> Result<Agenda, Error> {
+        match u64::from(of.users).min(of.units) {
+            users if users <= self.clients_max as u64 => Ok(Agenda::closed(of)),
+            _ => Err(self.crowded()),
+        }
+    }
+
+    fn crowded(&self) -> Error {
+        Error::Refused(format!(
+            "more than {} requests would be in flight at once, for which a simulation has no room; give fewer users or \
+             warm-ups, a cap by --max-concurrency, or fewer requests",
+            self.clients_max
+        ))
+    }
+
+    fn run_leg(
+        &mut self,
+        leg: Leg,
+        agenda: Agenda,
+        cap: Option<u32>,
+        events: Events<'_>,
+    ) -> Result<LegOutcome, Error> {
         let leg = Arc::new(leg);
         self.now = self.now + BETWEEN_LEGS;
         let start = self.now;
@@ -158,6 +189,9 @@ impl SimEngine {
             self.now = self.now.max(next);
             self.deliver(&mut work, &mut permits);
             self.send_due(&mut work, &mut permits);
+            if self.clients.len() > self.clients_max {
+                return Err(self.crowded());
+            }
             self.check_deadlines(&mut work, &mut permits);
             self.check_end(&mut work, &mut permits);
             looks += 1;
@@ -178,7 +212,7 @@ impl SimEngine {
             flush(&sender, &mut work);
         }
         let cut = leg.cut;
-        LegOutcome { start, cut, reports: vec![work.into_report()], interrupted }
+        Ok(LegOutcome { start, cut, reports: vec![work.into_report()], interrupted })
     }
 
     /// Everything that the server has to say by now.
@@ -206,7 +240,10 @@ impl SimEngine {
         {
             self.start(work, due, self.now, permits);
         }
-        while let Some(due) = work.agenda.pop(self.now) {
+        // All of a burst are due at once.
+        while self.clients.len() <= self.clients_max
+            && let Some(due) = work.agenda.pop(self.now)
+        {
             work.last_plan = work.last_plan.max(Some(due.plan));
             if *permits > 0 {
                 self.start(work, due, due.plan, permits);
@@ -308,15 +345,11 @@ impl Engine for SimEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
         let warm_up: Vec<ShardReport> =
-            if level.warmups > 0 { self.warm_up(ordinal, level, events).reports } else { Vec::new() };
+            if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += assemble::records(&warm_up);
-        let leg = self.leg(
-            ordinal,
-            level,
-            Phase::Measured,
-            assemble::cut(level, self.setup.plan.steady_cut, &warm_up),
-        );
-        let outcome = self.run_leg(leg, self.agenda(ordinal, level), level.load.cap, events);
+        let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
+        let leg = self.leg(ordinal, level, Phase::Measured, cut);
+        let outcome = self.run_leg(leg, self.agenda(ordinal, level)?, level.load.cap, events)?;
         self.records += assemble::records(&outcome.reports);
         if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {
             events(Event::Note(&format!("records could not be written ({error})")));
@@ -408,4 +441,63 @@ fn pass_on(interrupts: &Interrupts, leg: &Leg) -> bool {
 
 fn flush(sender: &SpoolSender, work: &mut Work) {
     sender.send(std::mem::take(&mut work.block));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::request::Template;
+    use crate::load::Route;
+    use crate::load::probe::ask_of;
+    use crate::mock::Settings;
+    use crate::plan::{Arrivals, Load, Stop};
+    use crate::workload::Content;
+
+    fn level(load: Load, units: u64) -> Level {
+        Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0 }
+    }
+
+    /// How many requests were sent where four may be in flight, or the refusal.
+    fn with_room_for_four(level: &Level) -> Result<u64, String> {
+        let plan = Plan::new(1);
+        let target = Target {
+            routes: vec![Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()],
+            templates: vec![Template::new(
+                plan.target.dialect,
+                "m",
+                plan.target.stream,
+                &plan.workload.body_options(),
+            )],
+            content: Content::new(&plan.workload),
+        };
+        let settings = Settings { model: "m".to_owned(), ..Settings::default() };
+        let mut engine = SimEngine::new(Setup {
+            ask: ask_of(&plan),
+            plan: Arc::new(plan),
+            target: Arc::new(target),
+            server: Paper::new(settings, Stamp::ZERO).unwrap(),
+            spool: None,
+            interrupts: Interrupts::default(),
+        });
+        engine.clients_max = 4;
+        let result = engine.run_level(0, level, &mut |_| {}).map_err(|error| error.to_string())?;
+        Ok(result.shards.iter().map(|shard| shard.sent).sum())
+    }
+
+    #[test]
+    fn more_requests_at_once_than_there_is_room_for_are_refused() {
+        let open = |arrivals, cap| Load { arrivals, cap, users: None, think_s: 0.0 };
+        let burst = || open(Arrivals::Burst, None);
+        let rate = Arrivals::Constant { rate: 1000.0 };
+        let fitting = [(burst(), 4), (Load::closed(4), 9), (Load::closed(9), 4), (open(rate, Some(4)), 9)];
+        for (load, units) in fitting {
+            assert_eq!(with_room_for_four(&level(load, units)), Ok(units));
+        }
+        let users = Load::closed(u32::MAX);
+        for (load, units) in [(burst(), 5), (burst(), u64::MAX), (open(rate, None), 9), (users, u64::MAX)] {
+            let refused = with_room_for_four(&level(load, units)).unwrap_err();
+            assert!(refused.starts_with("more than 4 requests would be in flight at once"), "{refused}");
+        }
+        assert!(with_room_for_four(&Level { warmups: u32::MAX, ..level(burst(), 1) }).is_err());
+    }
 }

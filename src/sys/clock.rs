@@ -120,13 +120,42 @@ impl RunClock {
     /// How far this clock has moved away from `CLOCK_MONOTONIC` since the epoch, ns (positive: ahead).
     #[must_use]
     pub fn drift_ns(&self) -> i64 {
+        let line = self.on_monotonic();
+        line.run_ns as i64 - line.monotonic_ns as i64
+    }
+
+    /// Compares this clock with `CLOCK_MONOTONIC` (about 2 us).
+    #[must_use]
+    pub fn on_monotonic(&self) -> OnMonotonic {
         let at = bracket();
-        let monotonic = at.monotonic_ns.saturating_sub(self.epoch_monotonic_ns);
-        let own = match self.source {
+        let monotonic_ns = at.monotonic_ns.saturating_sub(self.epoch_monotonic_ns);
+        let run_ns = match self.source {
             Source::Counter => self.convert(at.ticks),
-            Source::Monotonic => monotonic,
+            Source::Monotonic => monotonic_ns,
         };
-        own as i64 - monotonic as i64
+        OnMonotonic { epoch_ns: self.epoch_monotonic_ns, run_ns, monotonic_ns }
+    }
+}
+
+/// A run's time line against `CLOCK_MONOTONIC`, which all processes of a machine share: by it the stamps of one process
+/// compare with those of another, whatever the calibration of either is off by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnMonotonic {
+    /// `CLOCK_MONOTONIC` at the epoch, ns.
+    pub epoch_ns: u64,
+    /// What the run's clock says has passed since, ns.
+    pub run_ns: u64,
+    /// What `CLOCK_MONOTONIC` says has passed since, ns.
+    pub monotonic_ns: u64,
+}
+
+impl OnMonotonic {
+    /// `at` as a reading of `CLOCK_MONOTONIC`, ns. Exact to some 100 ns for stamps up to when the two were compared.
+    #[must_use]
+    pub fn nanos(&self, at: Stamp) -> u64 {
+        let scaled =
+            u128::from(at.as_nanos()) * u128::from(self.monotonic_ns) / u128::from(self.run_ns.max(1));
+        self.epoch_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 }
 
@@ -208,6 +237,24 @@ fn counter_is_a_clock() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stamps_of_two_processes_meet_on_the_monotonic_clock() {
+        // A clock that gains a tenth against the machine's: 110 of its ns are 100.
+        let fast = OnMonotonic { epoch_ns: 1_000, run_ns: 1_100, monotonic_ns: 1_000 };
+        assert_eq!(fast.nanos(Stamp::from_nanos(110)), 1_100);
+        assert_eq!(fast.nanos(Stamp::ZERO), 1_000);
+        assert_eq!(OnMonotonic::default().nanos(Stamp::from_nanos(5)), 0);
+        let (one, two) = (RunClock::start(), RunClock::start());
+        let (before, between, after) = (one.now(), two.now(), one.now());
+        let (one, two) = (one.on_monotonic(), two.on_monotonic());
+        let between = two.nanos(between);
+        // Some 100 ns are the clocks' own; a wrong epoch or scale would be off by far more than this.
+        assert!(
+            one.nanos(before) <= between + 20_000 && between <= one.nanos(after) + 20_000,
+            "{one:?} {two:?}"
+        );
+    }
 
     #[test]
     fn stamps_do_not_go_back_and_follow_the_monotonic_clock() {

@@ -124,7 +124,7 @@ fn unknown_options_are_answered_with_the_nearest() {
 fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
-    assert!(error.remedy.contains("quick, run, report, lint, simulate, mock-server"), "{error}");
+    assert!(error.remedy.contains("quick, run, report, lint, simulate, mock-server, selftest"), "{error}");
     let error = refused(&["find-capacity"]);
     assert!(error.wrong.contains("not supported yet") && error.remedy.contains("comma list"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
@@ -235,6 +235,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--presence-penalty", "without unit"),
     ("--print-config", ""),
     ("--queue-max", "requests"),
+    ("--quick", "seconds"),
     ("--quiet", ""),
     ("--random-input-len", "words"),
     ("--random-output-len", "tokens"),

@@ -6,6 +6,7 @@ mod bad_input;
 mod canned;
 mod interrupt;
 mod secrets;
+mod selftest;
 mod stored;
 mod verdict;
 
@@ -25,6 +26,8 @@ struct Dir {
     work: TempDir,
     /// What programs print goes to files of their own place: a pipe could fill up.
     prints: TempDir,
+    /// What programs remember: nothing of the user's, and nothing of another test's.
+    state: TempDir,
 }
 
 /// A program that runs.
@@ -48,7 +51,8 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl Dir {
     fn new() -> Dir {
-        Dir { work: TempDir::new().unwrap(), prints: TempDir::new().unwrap() }
+        let [work, prints, state] = [(); 3].map(|()| TempDir::new().unwrap());
+        Dir { work, prints, state }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -78,7 +82,7 @@ impl Dir {
         let [out, err] = ["out", "err"].map(|kind| self.prints.path().join(format!("{number}.{kind}")));
         let mut command = Command::new(env!("CARGO_BIN_EXE_tokload"));
         command.args(line.split_whitespace()).current_dir(self.work.path());
-        command.env_remove("OPENAI_API_KEY").stdin(Stdio::null());
+        command.env_remove("OPENAI_API_KEY").env("TOKLOAD_STATE_DIR", self.state.path()).stdin(Stdio::null());
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         adjust(&mut command);
         Running { child: command.spawn().unwrap(), out, err }

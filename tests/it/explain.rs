@@ -308,6 +308,15 @@ fn a_short_level_whose_first_answers_waited_less_is_no_proof_of_a_queue() {
     assert!(!text.contains("a queue has formed"));
 }
 
+#[test]
+fn users_for_whom_there_was_no_request_are_no_part_of_the_curve() {
+    let mut run = run(&Settings::course(), &[1, 16, 64], VARIED);
+    run.levels[2].in_flight.as_mut().unwrap().max = 16;
+    let text = flowing(&run, None);
+    assert_says(&text, &["1 to 16 users", "Little's law", "64 users"]);
+    assert!(!text.contains("16 to 64 users") && !text.contains("From 16 users on"), "{text}");
+}
+
 /// The sample's open loop, with a window.
 fn open(offered: f64, ended: f64) -> RunFile {
     let mut run = sample().run;

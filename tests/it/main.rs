@@ -32,5 +32,6 @@ mod simulate;
 mod simulate_args;
 mod slow_client;
 mod statistics;
+mod textbook;
 mod verdict;
 mod wire_split;

@@ -10,7 +10,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tokload::metrics::Class;
-use tokload::mock::{Answer, Break, Cut, Farewell, Fault, Faults, Identity, Mock, Role, Settings, When};
+use tokload::mock::{
+    Answer, Break, Cut, Ending, Farewell, Fault, Faults, Identity, Mock, Role, Settings, When,
+};
 use tokload::model::{self, Batching, Cost, Serving};
 use tokload::pace::{Kernel, Mode};
 use tokload::plan::{Driver, Load};
@@ -241,6 +243,41 @@ fn models_health_and_version_answer_get_and_head() {
     // The next answer follows at once: HEAD had no body.
     assert_eq!(client.get("/nowhere").json(), json!({"detail": "Not Found"}));
     assert_eq!(client.get(CHAT).status, 405);
+}
+
+#[test]
+fn a_cold_server_refuses_everything_but_its_numbers() {
+    let mut settings = quick();
+    settings.serving.cold_start_s = 1000.0;
+    let mock = Mock::start(settings).unwrap();
+    let mut client = Client::to(&mock);
+    for path in ["/health", "/v1/models", "/version", "/api/tags"] {
+        assert_eq!(client.get(path).status, 503, "{path}");
+    }
+    client.send("GET /health HTTP/1.1\r\nHost: mock\r\n\r\n");
+    let head = String::from_utf8(client.until(b"\r\n\r\n").unwrap()).unwrap();
+    assert!(head.contains("retry-after: 1000\r\n"), "{head}");
+    let mut client = Client::to(&mock);
+    assert_eq!((client.get("/metrics").status, client.get("/truth").status), (200, 200));
+    assert_eq!((client.get("/nowhere").status, client.get(CHAT).status), (404, 405));
+}
+
+#[test]
+fn a_request_that_is_turned_away_meets_no_fault() {
+    let cost = Cost { base_ms: 1.0, ..Cost::default() };
+    let batching = Batching { slots: 1, queue_max: Some(0), cost, ..Batching::default() };
+    let serving = model::Settings::serving(Serving::Batching(batching));
+    let faults = Faults::always(Fault::Farewell(Farewell::Announced));
+    let mock = Mock::start(Settings { serving, faults, ..quick() }).unwrap();
+    let mut served = Client::to(&mock);
+    served.send(&post(CHAT, &chat(&json!({"max_tokens": 100_000}))));
+    served.until(b"data: ").unwrap();
+    let mut other = Client::to(&mock);
+    assert_eq!(other.post(CHAT, &chat(&json!({"max_tokens": 1}))).status, 429);
+    assert_eq!(other.get("/health").status, 200, "the connection goes on");
+    let truth = mock.stop().unwrap();
+    assert_eq!(truth.faults(), [(Fault::Farewell(Farewell::Announced), 1)]);
+    assert_eq!((truth.generations, truth.ended(Ending::Refused)), (2, 1));
 }
 
 #[test]

@@ -66,7 +66,8 @@ fn deviations_are_those_of_aiperf() {
     assert_eq!(lengths("--osl 90 --output-tokens-stddev 5"), [128.into(), normal(90.0, 5.0)]);
     let aiperf = ordered("profile --url h:1 --synthetic-input-tokens-stddev 55", None).unwrap();
     assert_eq!(aiperf.input_words, normal(550.0, 55.0));
-    assert_eq!(refused("--isl-stddev -1").subject, "--random-input-len");
+    assert_eq!(refused("--isl-stddev -1").subject, "--isl-stddev");
+    assert_eq!(refused("--osl-stddev -1").subject, "--osl-stddev");
     assert_eq!(refused("--isl-stddev x").subject, "--isl-stddev");
 }
 
@@ -90,6 +91,8 @@ fn a_distribution_stands_where_a_number_does() {
     assert_eq!((input, output), (Lengths::Drawn(lognormal), uniform(1, 9)));
     assert_eq!(refused("--osl lognormal:median=0,sigma=1").subject, "--random-output-len");
     assert_eq!(refused("--isl gamma:mean=3").subject, "--random-input-len");
+    // The median that this sigma makes of the mean is none either.
+    assert!(refused("--isl lognormal:mean=20,sigma=100").wrong.starts_with("100 is no sigma"));
 }
 
 #[test]

@@ -49,6 +49,13 @@ fn ordered(line: &str) -> Ordered {
 
 /// The measured requests of the only level of the simulation that `line` orders, by their index.
 fn records(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered, Vec<Record>) {
+    let (ordered, mut levels) = levels(line, change);
+    assert_eq!(levels.len(), 1);
+    (ordered, levels.remove(0))
+}
+
+/// The measured requests of each level of the simulation that `line` orders, by their index.
+pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered, Vec<Vec<Record>>) {
     let ordered = ordered(line);
     let plan = &ordered.order.plan;
     let options = plan.workload.body_options();
@@ -73,17 +80,23 @@ fn records(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered, Vec<Reco
         spool: Some(Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap()),
         interrupts: Interrupts::default(),
     });
-    engine.run_level(0, &plan.levels[0], &mut |_| {}).unwrap();
+    let levels = plan.levels.iter().enumerate().map(|(ordinal, level)| {
+        engine.run_level(ordinal, level, &mut |_| {}).unwrap();
+        // All that the level has measured was written before it was over.
+        let bytes = std::mem::take(&mut *tape.0.lock().unwrap());
+        let all =
+            bytes.chunks_exact(Record::BYTES).map(|one| Record::decode(one.try_into().unwrap()).unwrap());
+        let mut measured: Vec<Record> = all.filter(|record| record.phase == Phase::Measured).collect();
+        measured.sort_by_key(|record| record.index);
+        measured
+    });
+    let levels = levels.collect();
     engine.finish().unwrap();
-    let bytes = tape.0.lock().unwrap();
-    let all = bytes.chunks_exact(Record::BYTES).map(|one| Record::decode(one.try_into().unwrap()).unwrap());
-    let mut measured: Vec<Record> = all.filter(|record| record.phase == Phase::Measured).collect();
-    measured.sort_by_key(|record| record.index);
-    (ordered, measured)
+    (ordered, levels)
 }
 
 /// The command in the README's row about `question`.
-fn documented(question: &str) -> String {
+pub(crate) fn documented(question: &str) -> String {
     let readme = include_str!("../../README.md");
     let line = readme.lines().find(|line| line.starts_with("| ") && line.contains(question));
     let line = line.unwrap_or_else(|| panic!("the README has no row on {question}"));
@@ -91,7 +104,7 @@ fn documented(question: &str) -> String {
 }
 
 /// How much later than it is sent a simulated request arrives.
-const ON_THE_WAY_NS: u64 = 1;
+pub(crate) const ON_THE_WAY_NS: u64 = 1;
 
 /// TTFT of a prompt with so many tokens to compute: 25 ms and a quarter for each token.
 fn ttft_ns(computed: u32) -> u64 {

@@ -13,7 +13,7 @@ use tokload::plan::{
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
-use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SideFile, TargetBlock};
+use tokload::run_file::schema::{EnvironmentBlock, LevelBlock, SelftestBlock, SideFile, TargetBlock};
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary;
@@ -74,6 +74,17 @@ pub(crate) fn sample() -> Sample {
         command_line: vec!["tokload".to_owned(), "run".to_owned()],
         cores_used: vec![1],
         driver: Some("epoll".to_owned()),
+        selftest: Some(SelftestBlock {
+            created: "2026-11-30T08:00:00.000000042Z".to_owned(),
+            error_max_us: 1_000,
+            streams: Some(1_000),
+            events_s: Some(48_000),
+            events_s_core: Some(210_000),
+            send_delay_us_p99: Some(9),
+            others_percent: Some(3),
+            differs: vec!["kernel".to_owned()],
+            ..SelftestBlock::default()
+        }),
         ..EnvironmentBlock::default()
     };
     let target = TargetBlock { kind: Some("vllm".to_owned()), ..TargetBlock::default() };

@@ -101,6 +101,7 @@ mod tests {
             events: 4,
             status: 200,
             ending: Ending::Complete,
+            mark: 0,
         };
         let status = Fault::Answer(Answer::Status { status: 429, retry_after_s: None });
         let refused = Account {

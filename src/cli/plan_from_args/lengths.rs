@@ -24,7 +24,7 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
             *lengths = ranging(centre("--random-range-ratio", lengths)?, ratio, least);
         }
         if let (option, Some(text)) = stddev {
-            *lengths = varying(centre(option, lengths)?, value::number(option, text)?);
+            *lengths = varying(centre(option, lengths)?, deviation(option, text)?);
         }
     }
     Ok(())
@@ -95,6 +95,16 @@ fn range_ratio(text: &str) -> Result<f64, Error> {
             let remedy = "give 0 for fixed lengths, below 1 for a share either way as in vLLM (sglang writes 1 for fixed \
                           lengths and means the smallest share otherwise)";
             Err(Error::new(option, format!("{ratio} is not a share from 0 to below 1"), remedy))
+        }
+    }
+}
+
+fn deviation(option: &str, text: &str) -> Result<f64, Error> {
+    match value::number(option, text)? {
+        stddev if stddev >= 0.0 => Ok(stddev),
+        stddev => {
+            let wrong = format!("{stddev} is no standard deviation");
+            Err(Error::new(option, wrong, "give a number of tokens, 0 for none"))
         }
     }
 }

@@ -27,16 +27,23 @@ pub(super) fn paragraphs(levels: &[Facts<'_>], model: Option<&Settings>) -> Vec<
     text
 }
 
-/// The closed loops that one curve can be drawn through: one think time, users rising.
+/// The closed loops that one curve can be drawn through: one think time, users rising, all of whom sent.
 fn comparable<'f, 'a>(levels: &'f [Facts<'a>]) -> Vec<&'f Facts<'a>> {
     let mut curve: Vec<&Facts<'_>> = Vec::new();
-    for level in levels.iter().filter(|level| level.users.is_some()) {
+    for level in levels.iter().filter(|level| level.users.is_some() && all_sent(level)) {
         let follows = |last: &&Facts<'_>| level.users > last.users && level.think_s == last.think_s;
         if curve.last().is_none_or(follows) {
             curve.push(level);
         }
     }
     curve
+}
+
+/// Whether all users were there. With fewer requests than users the others never come; where some pause or fail, the most
+/// in flight does not tell.
+fn all_sent(level: &Facts<'_>) -> bool {
+    let came = |most: u64| most as f64 >= users(level);
+    level.think_s > 0.0 || level.not_ok > 0 || level.in_flight.is_none_or(|in_flight| came(in_flight.max))
 }
 
 /// Why there is a curve at all.

@@ -5,7 +5,7 @@ use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Slo};
-use crate::report::format;
+use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
 use crate::stats::{Confidence, Quantile, order};
@@ -23,6 +23,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.prompt_tokens(plan.as_ref());
     notes.output_tokens();
     notes.client();
+    notes.selftest(run);
     if let Some(plan) = &plan {
         notes.plan(plan);
     }
@@ -194,6 +195,14 @@ impl Notes<'_> {
                 ));
             }
         }
+    }
+
+    /// Up to which load the client is known to be exact, and who went beyond it.
+    fn selftest(&mut self, run: &RunFile) {
+        if let Some(block) = &run.environment.selftest {
+            self.say(selftest::line(block));
+        }
+        selftest::levels_beyond(run).into_iter().for_each(|text| self.warn(text));
     }
 
     fn plan(&mut self, plan: &Plan) {

@@ -119,6 +119,32 @@ pub struct EnvironmentBlock {
     pub clock: Option<String>,
     /// Environment variables that were set and name a proxy; none is used.
     pub proxies: Vec<String>,
+    /// What the last selftest found; `None` without one.
+    pub selftest: Option<SelftestBlock>,
+}
+
+/// What a selftest found, as far as a run quotes it: up to which load this client is known to be exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SelftestBlock {
+    /// When it was made, RFC 3339 in UTC.
+    pub created: String,
+    /// The error that counted as small, us: the 99th percentile of TTFT's and ITL's.
+    pub error_max_us: u64,
+    /// Most streams at which the error was small; `None`: it never was.
+    pub streams: Option<u32>,
+    /// Most content events per second at which it was.
+    pub events_s: Option<u64>,
+    /// No larger load was tried.
+    pub at_least: bool,
+    /// Content events per second of the client's CPU time.
+    pub events_s_core: Option<u64>,
+    /// 99th percentile of the lateness of sends at a constant rate, us.
+    pub send_delay_us_p99: Option<u64>,
+    /// What other programs kept busy of the machine meanwhile, per cent; `None` where that was not seen.
+    pub others_percent: Option<u32>,
+    /// In what it was made under other conditions than the run: `CPU`, `kernel`, `number of cores`, `version`.
+    pub differs: Vec<String>,
 }
 
 /// What the server said of itself.

@@ -193,6 +193,25 @@ fn a_server_that_becomes_ready_is_waited_for() {
 }
 
 #[test]
+fn a_server_that_lists_its_model_and_still_loads_it_is_waited_for() {
+    let canned = Canned::start(|asked| match (asked.is_post(), asked.posts) {
+        (false, _) => models(),
+        (true, 0..2) => error(503, "Loading model"),
+        _ => stream(),
+    });
+    let line =
+        |more: &str| run(&canned.url(), &format!("-c 1 --num-prompts 2 --no-save --format json {more}"));
+    let dir = Dir::new();
+    // The first of the two refusals.
+    dir.tokload(&line("")).refuses(3, &["Loading model", "--ready-check-timeout-sec"]);
+    let said = dir.tokload(&line("--ready-check-timeout-sec 30"));
+    assert_eq!(said.code, 0);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let counts = &result["levels"][0]["counts"];
+    assert_eq!((&counts["ok"], &counts["failed"]), (&2.into(), &0.into()));
+}
+
+#[test]
 fn options_that_make_no_sense_are_named_with_what_to_do() {
     let dir = Dir::new();
     for (line, parts) in [

@@ -62,6 +62,7 @@ fn report_explains_a_measured_run_by_its_numbers() {
 fn report_explains_a_simulated_run_as_the_simulation_did() {
     let dir = Dir::new();
     let said = dir.tokload("simulate -c 1,16,64 --duration 60 --explain --slots 8 --output-file run.json");
+    assert!(said.out.contains("\n  tokload report run.json --explain\n"), "{}", said.out);
     let words = |out: &str| out.split_once("\nwhy the curve bends\n").unwrap().1.to_owned();
     let again = dir.tokload("report run.json --explain");
     assert_eq!((again.code, words(&again.out)), (0, words(&said.out)));
