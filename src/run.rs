@@ -2,7 +2,9 @@
 
 use crate::metrics::{Outcome, Tally};
 use crate::plan::{Level, Timestamps};
-use crate::stats::Histogram;
+use crate::stats::inflight;
+use crate::stats::little::Counted;
+use crate::stats::{Histogram, Running};
 use crate::time::Stamp;
 
 /// The measurement window `[start, end)` of a level.
@@ -87,6 +89,8 @@ pub struct ShardCheck {
     pub retransmits: u64,
     /// The wall clock against ours.
     pub wall: WallCheck,
+    /// Requests in flight, counted as they started and ended; `None` where nobody counted.
+    pub running: Option<Running>,
 }
 
 /// The wall clock, which kernel stamps are in, against the run's clock during a level.
@@ -183,6 +187,17 @@ pub struct LevelResult {
     pub lengthened: Option<Lengthened>,
     /// Ended early by the user.
     pub interrupted: bool,
+}
+
+impl LevelResult {
+    /// What the engine counted in flight in the level's window; `None` where a shard did not.
+    #[must_use]
+    pub fn counted(&self) -> Option<Counted> {
+        let window = inflight::Span { start: self.window.start.as_nanos(), end: self.window.end.as_nanos() };
+        let of = |shard: &ShardCheck| shard.running.as_ref()?.over(window);
+        let counted: Option<Vec<Counted>> = self.shards.iter().map(of).collect();
+        counted.filter(|counted| !counted.is_empty()).map(|counted| counted.into_iter().sum())
+    }
 }
 
 /// A range of records in a record file.

@@ -6,10 +6,10 @@
 
 mod by_stamps;
 mod distribution;
-mod in_flight;
 pub mod precision;
 mod rates;
 mod records;
+pub mod statistics;
 mod tally;
 
 #[cfg(test)]
@@ -19,10 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Record, Tally};
-use crate::plan::{Slo, Timestamps};
+use crate::plan::{Load, Slo, SteadyCut, Timestamps};
 use crate::run::{LevelResult, Span, Window};
+use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::statistics::Statistics;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
 
 /// What a level is summarised from.
@@ -32,8 +34,10 @@ pub struct Input<'a> {
     pub records: Option<&'a [Record]>,
     /// The tally of all shards.
     pub tally: &'a Tally,
-    /// The measurement window.
+    /// The measurement window as the engine had it.
     pub window: Window,
+    /// By which rule it is to begin.
+    pub steady_cut: SteadyCut,
     /// The marks of the level.
     pub span: Span,
     /// Limits that a good request keeps.
@@ -43,10 +47,24 @@ pub struct Input<'a> {
     /// Which stamps of content events the latencies rest on. With those of the user alone, kernel stamps in the records
     /// are passed over: they were found to be worth nothing.
     pub timestamps: Timestamps,
+    /// The users of a closed loop; `None` in an open one.
+    pub users: Option<Users>,
+    /// What the engine counted in flight in the window, while the level ran; `None` where it did not.
+    pub counted: Option<Counted>,
+}
+
+/// The users of a closed loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Users {
+    /// How many there are.
+    pub n: u32,
+    /// Their pause between an answer and the next request, s.
+    pub think_s: f64,
 }
 
 impl<'a> Input<'a> {
-    /// The result of a level with its records, judged by `slo` as its kind of load asks for.
+    /// The result of a level with its records, judged by `slo` as its kind of load asks for. The window begins where the
+    /// engine had it begin: see [`Input::steady_cut`].
     #[must_use]
     pub fn new(result: &'a LevelResult, records: Option<&'a [Record]>, slo: Slo) -> Input<'a> {
         Input {
@@ -57,7 +75,18 @@ impl<'a> Input<'a> {
             slo,
             from_plan: result.level.load.judged_from_plan(),
             timestamps: result.stamps.in_use,
+            steady_cut: SteadyCut::default(),
+            users: Users::of(&result.level.load),
+            counted: result.counted(),
         }
+    }
+}
+
+impl Users {
+    /// Those of `load` who come back by themselves; `None` of an open loop, and of paced users, who wait for their plan.
+    #[must_use]
+    pub fn of(load: &Load) -> Option<Users> {
+        load.users.filter(|_| load.interval_s().is_none()).map(|n| Users { n, think_s: load.think_s })
     }
 }
 
@@ -77,6 +106,8 @@ pub fn level(input: &Input<'_>) -> LevelSummary {
 /// All numbers of one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelSummary {
+    /// The measurement window: that of the engine, or moved by the rule of the plan.
+    pub window: Window,
     /// Requests planned in the window, by how they ended.
     pub counts: Counts,
     /// Distributions, of `ok` requests planned in the window; metrics without any value are absent.
@@ -91,6 +122,8 @@ pub struct LevelSummary {
     pub tokens: Tokens,
     /// Requests in flight during the window; `None` without records.
     pub in_flight: Option<InFlight>,
+    /// How well these numbers are known, and whether they may be called those of a steady state; `None` without records.
+    pub statistics: Option<Statistics>,
     /// The same quantiles by user and by kernel stamps; empty without kernel stamps.
     pub stamp_pairs: Vec<StampPair>,
 }

@@ -110,6 +110,10 @@ pub struct RunArgs {
     /// how long requests still open at the end are followed, in seconds (default: 30)
     #[argh(option, arg_name = "s")]
     pub benchmark_grace_period: Option<String>,
+    /// where the measurement window of a level of 60 s or more begins: default, after 10 s, a tenth of it or twice the
+    /// median E2E; mser5, where the requests in flight settle; or none, at its first send (default: default)
+    #[argh(option, arg_name = "rule")]
+    pub steady_cut: Option<String>,
     /// warm-up requests before each level, with prompts of their own (default: 2)
     #[argh(option, arg_name = "n")]
     pub num_warmups: Option<String>,

@@ -249,6 +249,7 @@ fn until(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
 }
 
 fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
+    value::set(&mut plan.steady_cut, "--steady-cut", &args.steady_cut, value::steady_cut)?;
     let client = &mut plan.client;
     if let Some(text) = &args.workers {
         client.workers = Some(value::integer("--workers", text)?);

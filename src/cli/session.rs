@@ -228,7 +228,7 @@ impl Session {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.
             let records = spools.read(result).unwrap_or(None);
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
-            run.push(result, &summary::level(&input));
+            run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
         }
         run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Figure, Slo, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
 
@@ -204,6 +204,19 @@ pub fn until(option: &str, text: &str) -> Result<(Option<Figure>, f64), Error> {
     match digits.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok((figure, number / whole)),
         _ => Err(Error::new(option, format!("'{share}' is no share"), "give one as in 5% or 0.05")),
+    }
+}
+
+/// Where the steady state begins.
+///
+/// # Errors
+/// Unknown names.
+pub fn steady_cut(option: &str, text: &str) -> Result<SteadyCut, Error> {
+    match text {
+        "default" => Ok(SteadyCut::Default),
+        "mser5" => Ok(SteadyCut::Mser5),
+        "none" => Ok(SteadyCut::None),
+        _ => Err(Error::new(option, format!("'{text}' is not a rule"), "give default, mser5 or none")),
     }
 }
 

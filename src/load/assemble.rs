@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::load::leg::ShardReport;
 use crate::load::until::Reach;
 use crate::metrics::Tally;
-use crate::plan::{Arrivals, Level, Timestamps};
+use crate::plan::{Arrivals, Level, SteadyCut, Timestamps};
 use crate::run::{
     Example, HostCheck, Lengthened, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window,
 };
@@ -111,13 +111,15 @@ fn is_windowed(level: &Level) -> bool {
     long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst
 }
 
-/// The ramp to cut off a level with a window: 10 s, a tenth of the level, or twice the median E2E of the warm-up, whichever is longest, but
-/// at most half of the level; nothing of other levels.
+/// The ramp to cut off a level with a window: 10 s, a tenth of the level, or twice the median E2E of the warm-up,
+/// whichever is longest, but at most half of the level; nothing of other levels, and nothing where the plan says so.
+///
+/// A cut by MSER-5 is known when the level is over, and moves the window then; until then it is this one.
 ///
 /// The measurement spec takes the E2E of the level itself. That is known only at its end, and gaps are pooled as
 /// requests end; so the cut is fixed before the level from the warm-up, which runs at the same concurrency.
-pub(crate) fn cut(level: &Level, warm_up: &[ShardReport]) -> Duration {
-    if !is_windowed(level) {
+pub(crate) fn cut(level: &Level, rule: SteadyCut, warm_up: &[ShardReport]) -> Duration {
+    if !is_windowed(level) || rule == SteadyCut::None {
         return Duration::ZERO;
     }
     let mut warm_e2e_ns: Vec<u64> = warm_up.iter().flat_map(|report| &report.e2e_ns).copied().collect();
@@ -183,11 +185,14 @@ mod tests {
 
     #[test]
     fn the_cut_is_the_longest_of_three_and_at_most_half() {
-        let cut = |length, e2e: &[u64]| cut(&level(Some(length), None), &[report(e2e)]).as_secs_f64();
+        let by = |rule, length, e2e: &[u64]| cut(&level(Some(length), None), rule, &[report(e2e)]);
+        let cut = |length, e2e: &[u64]| by(SteadyCut::Default, length, e2e).as_secs_f64();
         assert_eq!(cut(60.0, &[]), 10.0);
         assert_eq!(cut(300.0, &[1000]), 30.0);
         assert_eq!(cut(60.0, &[9000, 8000, 100]), 16.0);
         assert_eq!(cut(60.0, &[100_000]), 30.0);
+        assert_eq!(by(SteadyCut::Mser5, 300.0, &[1000]), Duration::from_secs(30));
+        assert_eq!(by(SteadyCut::None, 300.0, &[1000]), Duration::ZERO);
     }
 
     #[test]

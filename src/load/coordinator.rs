@@ -370,7 +370,8 @@ impl Engine for LoadEngine {
         let warm_up =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += records(&warm_up);
-        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
+        let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
+        let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let sends = self.sends(ordinal, level, &leg);
         let before = Usage::read();
         let outcome = self.run_leg(leg, sends, events)?;

@@ -43,27 +43,68 @@ impl Slo {
 /// token, first answer token or end has missed its limit.
 #[must_use]
 pub fn good(record: &Record, slo: &Slo, from_plan: bool) -> bool {
+    record.outcome.is_ok() && held(record, slo, from_plan).into_iter().all(Held::is_kept)
+}
+
+/// How near the request came to its limits: the largest of its values over their limits, so that 1 is just good. 0
+/// without a value that a limit holds, infinite for a request that failed or has no value where it needs one.
+///
+/// Where several limits stand, this is the value that decides.
+#[must_use]
+pub fn strain(record: &Record, slo: &Slo, from_plan: bool) -> f64 {
     if !record.outcome.is_ok() {
-        return false;
+        return f64::INFINITY;
     }
+    held(record, slo, from_plan).into_iter().map(Held::strain).fold(0.0, f64::max)
+}
+
+/// A value held against its limit.
+#[derive(Clone, Copy)]
+struct Held {
+    limit_ms: Option<f64>,
+    value_ns: Option<f64>,
+    /// Whether a request without the value keeps the limit.
+    if_undefined: bool,
+}
+
+fn held(record: &Record, slo: &Slo, from_plan: bool) -> [Held; 5] {
     let (ttft, ttfa, e2e) = if from_plan {
         (record.ttft_plan_ns(), record.ttfa_plan_ns(), record.e2e_plan_ns())
     } else {
         (record.ttft_ns(), record.ttfa_ns(), record.e2e_ns())
     };
     let ns = |value: Option<u64>| value.map(|ns| ns as f64);
-    kept(slo.ttft_ms, ns(ttft), false)
-        && kept(slo.ttfa_ms, ns(ttfa), false)
-        && kept(slo.e2e_ms, ns(e2e), false)
-        && kept(slo.tpot_ms, record.tpot_ns(), true)
-        && kept(slo.itl_max_ms, ns(record.stall_ns), true)
+    let held = |limit_ms, value_ns, if_undefined| Held { limit_ms, value_ns, if_undefined };
+    [
+        held(slo.ttft_ms, ns(ttft), false),
+        held(slo.ttfa_ms, ns(ttfa), false),
+        held(slo.e2e_ms, ns(e2e), false),
+        held(slo.tpot_ms, record.tpot_ns(), true),
+        held(slo.itl_max_ms, ns(record.stall_ns), true),
+    ]
 }
 
-fn kept(limit_ms: Option<f64>, value_ns: Option<f64>, if_undefined: bool) -> bool {
-    let Some(limit_ms) = limit_ms else { return true };
-    // To the whole nanosecond: 33.3 ms is 33 299 999.999999996 ns in floating point, and equality must pass.
-    let limit_ns = (limit_ms * 1e6).round();
-    value_ns.map_or(if_undefined, |ns| ns <= limit_ns)
+impl Held {
+    fn limit_ns(self) -> Option<f64> {
+        // To the whole nanosecond: 33.3 ms is 33 299 999.999999996 ns in floating point, and equality must pass.
+        self.limit_ms.map(|ms| (ms * 1e6).round())
+    }
+
+    fn is_kept(self) -> bool {
+        let Some(limit_ns) = self.limit_ns() else { return true };
+        self.value_ns.map_or(self.if_undefined, |ns| ns <= limit_ns)
+    }
+
+    fn strain(self) -> f64 {
+        match (self.limit_ns(), self.value_ns) {
+            (None, _) => 0.0,
+            (Some(_), None) if self.if_undefined => 0.0,
+            (Some(_), None) => f64::INFINITY,
+            // 0 of 0 is kept.
+            (Some(_), Some(0.0)) => 0.0,
+            (Some(limit), Some(ns)) => ns / limit,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +162,22 @@ mod tests {
             assert!(good(&record(), &slo, false));
             assert!(!good(&record(), &slo, true));
         }
+    }
+
+    #[test]
+    fn the_strain_is_that_of_the_limit_that_decides() {
+        assert_eq!(strain(&record(), &limits(), false), 1.0);
+        // TTFT is 110 ms from the plan.
+        assert_eq!(strain(&record(), &limits(), true), 1.1);
+        let slo = Slo { tpot_ms: Some(16.0), ttft_ms: Some(400.0), ..Slo::default() };
+        assert_eq!(strain(&record(), &slo, false), 1.25);
+        assert_eq!(strain(&record(), &Slo::default(), false), 0.0);
+        let failed = Record { outcome: Outcome::new(Class::Reset, Kind::Truncated, 200), ..record() };
+        assert_eq!(strain(&failed, &slo, false), f64::INFINITY);
+        let silent = Record { first: None, ..record() };
+        assert_eq!(strain(&silent, &limits(), false), f64::INFINITY);
+        let at_once = Record { first: Some(record().start), ..record() };
+        assert_eq!(strain(&at_once, &Slo { ttft_ms: Some(0.0), ..Slo::default() }, false), 0.0);
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub struct Plan {
     /// How well a figure is to be known before a level ends; absent: levels have their planned length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// Where the steady state of a level begins.
+    #[serde(default)]
+    pub steady_cut: SteadyCut,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -351,6 +354,21 @@ pub enum Driver {
     IoUring,
 }
 
+/// Where the measurement window of a level begins that is bounded by time and at least 60 s long; others have no ramp
+/// cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyCut {
+    /// After 10 s, a tenth of the level or twice the median E2E, whichever is longest.
+    #[default]
+    Default,
+    /// Where the requests in flight settle (MSER-5), found when the level is over; as [`SteadyCut::Default`] where they
+    /// do not.
+    Mser5,
+    /// With the first planned send.
+    None,
+}
+
 /// Facts that change what a result means and that no request shows. Absent: not said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -384,6 +402,7 @@ impl Plan {
             seed,
             runs: 1,
             until: None,
+            steady_cut: SteadyCut::default(),
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),

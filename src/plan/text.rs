@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep, Lengths,
-    Level, Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, Stop, Target, Timestamps, Tls, Until,
-    Workload, nearest,
+    Level, Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps,
+    Tls, Until, Workload, nearest,
 };
 use crate::api::Dialect;
 
@@ -245,6 +245,7 @@ fn full_plan() -> Plan {
         seed: 0,
         runs: 2,
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
+        steady_cut: SteadyCut::Default,
         target,
         levels: vec![level],
         workload: Workload {

@@ -37,6 +37,14 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
+/// A share in whole percent, without the sign. Only all is `100` and only nothing is `0`.
+#[must_use]
+pub fn whole_percent(share: f64) -> String {
+    let whole = (share * 100.0).round();
+    let whole = if 0.0 < share && share < 1.0 { whole.clamp(1.0, 99.0) } else { whole };
+    whole.to_string()
+}
+
 /// A number that somebody typed, as they typed it: `500`, `0.5`.
 #[must_use]
 pub fn typed(value: f64) -> String {
@@ -80,6 +88,8 @@ mod tests {
     fn only_all_is_one_hundred_percent() {
         let shown = [0.0, 1e-9, 0.5, 0.9996, 1.0, 1.2].map(percent);
         assert_eq!(shown, ["0", "0.1", "50.0", "99.9", "100", "120.0"]);
+        let whole = [0.0, 1e-9, 0.256, 0.9996, 1.0].map(whole_percent);
+        assert_eq!(whole, ["0", "1", "26", "99", "100"]);
     }
 
     #[test]

@@ -181,10 +181,10 @@ fn line(row: &Row, block: &Block, label_width: usize, style: Style) -> String {
     for (cell, width) in row.cells[block.columns.clone()].iter().zip(&block.widths) {
         let code = match cell {
             Cell::Failed | Cell::Failures(_) => RED,
-            Cell::Absent => DIM,
+            Cell::Absent | Cell::Growing(_) => DIM,
             Cell::Suspect(_) => YELLOW,
             Cell::Number(_) if row.second => DIM,
-            Cell::Blank | Cell::Number(_) => "",
+            Cell::Blank | Cell::Number(_) | Cell::Unsupported(_) => "",
         };
         line += &style.paint(&right(text(cell), width + GAP), code);
     }
@@ -237,7 +237,11 @@ fn text(cell: &Cell) -> &str {
         Cell::Absent => "–",
         Cell::Blank => "",
         Cell::Failed => "failed",
-        Cell::Failures(text) | Cell::Number(text) | Cell::Suspect(text) => text,
+        Cell::Failures(text)
+        | Cell::Growing(text)
+        | Cell::Number(text)
+        | Cell::Suspect(text)
+        | Cell::Unsupported(text) => text,
     }
 }
 

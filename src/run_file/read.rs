@@ -173,15 +173,19 @@ impl Loaded {
         let setting = level.setting.read().map_err(malformed)?;
         let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let statistics = level.statistics.as_ref();
         let summary = summary::level(&summary::Input {
             records: Some(&records),
             tally: &Tally::default(),
-            window: level.window.into(),
+            window: level.fixed_window(),
+            steady_cut: statistics.map(|statistics| statistics.steady.cut).unwrap_or_default(),
             span: level.span.into(),
             slo: *slo,
             from_plan: setting.load.judged_from_plan(),
             // A file from before there were kernel stamps has none in its records either.
             timestamps: level.self_check.timestamps.unwrap_or_default(),
+            users: summary::Users::of(&setting.load),
+            counted: statistics.and_then(|statistics| statistics.little?.counted),
         });
         // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.
         let gaps: Vec<_> = std::mem::take(&mut level.distributions)

@@ -301,10 +301,8 @@ impl SimEngine {
         if work.leg.from_plan {
             record.flags.insert(Flags::FROM_PLAN);
         }
-        work.in_flight += 1;
-        work.check.sent += 1;
         self.gauges.on_sent();
-        work.tally.on_sent(self.now);
+        work.on_start(self.now);
         let client = &mut self.clients[slot];
         client.begin(due, self.now);
         client.exchange.begin(work.leg.ask_of(due.index), record);
@@ -383,7 +381,8 @@ impl Engine for SimEngine {
         let warm_up: Vec<ShardReport> =
             if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += assemble::records(&warm_up);
-        let leg = self.leg(ordinal, level, Phase::Measured, assemble::cut(level, &warm_up));
+        let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
+        let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let sends = self.sends(ordinal, level, &leg)?;
         let outcome = self.run_leg(leg, sends, events)?;
         self.records += assemble::records(&outcome.reports);

@@ -2,6 +2,10 @@
 //!
 //! In whole nanoseconds throughout; a quotient is taken last.
 
+use std::iter::Sum;
+
+use serde::{Deserialize, Serialize};
+
 use crate::stats::inflight::Span;
 
 /// Little's law over a window, `L = lambda W`, as a check of records (METRICS.md section 8).
@@ -25,7 +29,7 @@ pub struct Little {
 }
 
 /// What a running counter of requests in flight saw over a window.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
     /// Its time-weighted mean.
     pub mean: f64,
@@ -35,8 +39,20 @@ pub struct Counted {
     pub at_end: u64,
 }
 
+impl Sum for Counted {
+    /// What several counters saw of their own lives over one window.
+    fn sum<I: Iterator<Item = Counted>>(counted: I) -> Counted {
+        counted.fold(Counted::default(), |a, b| Counted {
+            mean: a.mean + b.mean,
+            at_start: a.at_start + b.at_start,
+            at_end: a.at_end + b.at_end,
+        })
+    }
+}
+
 /// What Little's law says of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Both sides agree to 5 %.
     Holds,
@@ -111,10 +127,18 @@ impl Little {
     }
 
     /// How large the gap can be at most for correct records: as many lives as are open at the two edges of the window,
-    /// each as long as the longest, over L T.
+    /// each as long as the longest, over L T. How many those are the counter says, where there was one.
     #[must_use]
-    pub fn gap_bound(&self) -> f64 {
-        self.gap_bound_of(self.at_edges)
+    pub fn gap_bound(&self, counted: Option<Counted>) -> f64 {
+        let at_edges =
+            counted.map_or(self.at_edges, |counted| counted.at_start.saturating_add(counted.at_end));
+        self.gap_bound_of(at_edges)
+    }
+
+    /// By how much the counter's mean differs from that of the lives, as a share of the latter.
+    #[must_use]
+    pub fn counter_gap(&self, counted: Counted) -> f64 {
+        (counted.mean / self.mean_in_flight() - 1.0).abs()
     }
 
     fn gap_bound_of(&self, at_edges: u64) -> f64 {
@@ -127,12 +151,9 @@ impl Little {
     /// held against the counter, which was kept while the level ran and knows nothing of the records.
     #[must_use]
     pub fn verdict(&self, counted: Option<Counted>) -> Verdict {
-        let counted_mean = counted.map_or(self.mean_in_flight(), |counted| counted.mean);
-        let at_edges =
-            counted.map_or(self.at_edges, |counted| counted.at_start.saturating_add(counted.at_end));
-        let counter_gap = (counted_mean / self.mean_in_flight() - 1.0).abs();
+        let counter_gap = counted.map_or(0.0, |counted| self.counter_gap(counted));
         // A rounding of the last place is no broken record.
-        let bound = self.gap_bound_of(at_edges) * (1.0 + 1e-9);
+        let bound = self.gap_bound(counted) * (1.0 + 1e-9);
         // A mean that is no number agrees with nothing.
         if counter_gap.is_nan() || counter_gap > Little::COUNTER_GAP_MAX || self.gap().abs() > bound {
             return Verdict::Broken;
@@ -180,7 +201,7 @@ mod tests {
                 little.open_ns as i128 - little.ended_ns as i128,
                 i128::from(open_at_end) - i128::from(before)
             );
-            assert!(little.gap().abs() <= little.gap_bound() * (1.0 + 1e-12), "seed {seed}");
+            assert!(little.gap().abs() <= little.gap_bound(None) * (1.0 + 1e-12), "seed {seed}");
             let counter = InFlight::of(lives.iter().copied());
             assert_eq!(little.open_ns, counter.open_ns(window));
             assert_eq!(little.at_edges, counter.at(window.start) + counter.at(window.end));

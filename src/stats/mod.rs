@@ -9,7 +9,7 @@
 //! | between which values a quantile lies, and whether there are enough | [`order`] |
 //! | how many independent values dependent ones are worth | [`correlation`], [`batch`] |
 //! | had the level a steady state, did the server keep up | [`trend`] |
-//! | how many were open when; do the records agree with it | [`inflight`]; [`little`] |
+//! | how many were open when; counted meanwhile; do the records agree with it | [`inflight`]; [`running`]; [`little`] |
 //! | what a closed loop hid, in imported data | [`backfill`] |
 
 pub mod backfill;
@@ -25,6 +25,7 @@ pub mod little;
 pub mod order;
 pub mod quantile;
 pub mod repeats;
+pub mod running;
 pub mod series;
 pub mod share;
 pub mod student;
@@ -35,8 +36,11 @@ pub use batch::BatchMeans;
 pub use coarse::Coarse;
 pub use confidence::{Confidence, Interval};
 pub use histogram::Histogram;
+pub use inflight::InFlight;
+pub use little::Little;
 pub use quantile::Quantile;
 pub use repeats::Repeats;
+pub use running::Running;
 pub use series::Series;
 pub use share::Share;
 pub use totals::Totals;

@@ -41,17 +41,25 @@ impl Ranks {
     /// one of rank r (n + 1) / (effective + 1) of the `n`. From `n` on nothing changes; below 1 there is no bound.
     #[must_use]
     pub fn effective(n: u64, effective: f64, quantile: Quantile, confidence: Confidence) -> Ranks {
-        // A cast saturates: whatever is not a number counts as 0.
-        let few = (effective.max(0.0) as u64).min(n);
+        let few = whole_number(n, effective);
         let ranks = Ranks::of(few, quantile, confidence);
         let place = |rank: u64| u128::from(rank) * (u128::from(n) + 1);
-        let whole = u128::from(few) + 1;
         // Between 1 and n, as the ranks lie between 1 and `few`.
         Ranks {
-            lower: ranks.lower.map(|rank| (place(rank) / whole) as u64),
-            upper: ranks.upper.map(|rank| place(rank).div_ceil(whole) as u64),
+            lower: ranks.lower.map(|rank| (place(rank) / (u128::from(few) + 1)) as u64),
+            upper: ranks.upper.map(|rank| outwards(rank, few, n)),
         }
     }
+}
+
+/// An effective number as one of values, rounded down, at most `n`. Whatever is not a number counts as 0.
+fn whole_number(n: u64, effective: f64) -> u64 {
+    (effective.max(0.0) as u64).min(n)
+}
+
+/// The place in `n` of the value with this rank in `few`, rounded up.
+fn outwards(rank: u64, few: u64, n: u64) -> u64 {
+    (u128::from(rank) * (u128::from(n) + 1)).div_ceil(u128::from(few) + 1) as u64
 }
 
 /// How many independent values it takes until the interval of a quantile has an upper end: 36, 72, 368 and 3688 for
@@ -97,6 +105,18 @@ pub fn n_for_over_limit(over: u64, quantile: Quantile, confidence: Confidence) -
 pub fn conservative_rank(n: u64, quantile: Quantile, confidence: Confidence) -> Option<u64> {
     let over = over_limit_allowed(n, quantile, confidence)?;
     (over >= 1).then(|| n - over + 1)
+}
+
+/// The same of `n` values that are worth `effective` independent ones, at the same place in `n`, rounded up.
+#[must_use]
+pub fn conservative_rank_effective(
+    n: u64,
+    effective: f64,
+    quantile: Quantile,
+    confidence: Confidence,
+) -> Option<u64> {
+    let few = whole_number(n, effective);
+    conservative_rank(few, quantile, confidence).map(|rank| outwards(rank, few, n))
 }
 
 /// The shares below and above a quantile, each rounded once.
@@ -204,6 +224,16 @@ mod tests {
         }
         let full = of(7, 7.0, p50);
         assert_eq!(full, Ranks { lower: Some(1), upper: Some(7) });
+    }
+
+    #[test]
+    fn a_conservative_estimate_of_fewer_independent_values_is_higher() {
+        let of = |n, effective| conservative_rank_effective(n, effective, Quantile::P90, Confidence::C99);
+        assert_eq!(of(681, 681.0), Some(681 - 50 + 1));
+        assert_eq!(of(681, 1e9), of(681, 681.0));
+        // 64 allow one above: the largest of 64, 64 of 65 parts of 682.
+        assert_eq!(of(681, 64.5), Some((64 * 682_u64).div_ceil(65)));
+        assert_eq!(of(681, 63.9), None);
     }
 
     #[test]

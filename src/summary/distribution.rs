@@ -8,9 +8,9 @@ use crate::stats::{Histogram, Quantile};
 use crate::summary::{Bounds, Distribution, QuantileValue};
 
 impl Distribution {
-    /// The distribution of `values`, one per request, beside `failed` requests that have none because they failed.
-    pub(super) fn of_values(metric: Metric, mut values: Vec<f64>, failed: u64) -> Option<Distribution> {
-        values.sort_unstable_by(f64::total_cmp);
+    /// The distribution of `values`, which ascend, one per request, beside `failed` requests that have none because
+    /// they failed.
+    pub(super) fn of_sorted(metric: Metric, values: &[f64], failed: u64) -> Option<Distribution> {
         let (min, max) = (*values.first()?, *values.last()?);
         let mut histogram = Histogram::new();
         values.iter().for_each(|value| histogram.record(metric.to_ticks(*value)));
@@ -22,8 +22,8 @@ impl Distribution {
             max,
             sum: values.iter().copied().collect::<FloatSum>().total(),
             sum_of_squares: values.iter().map(|value| value * value).collect::<FloatSum>().total(),
-            quantiles: reported(|quantile| nearest_rank(&values, quantile)),
-            with_failures: reported(|quantile| value_at(&values, quantile.rank(n + failed))),
+            quantiles: reported(|quantile| nearest_rank(values, quantile)),
+            with_failures: reported(|quantile| value_at(values, quantile.rank(n + failed))),
             histogram,
             bounds: None,
         })

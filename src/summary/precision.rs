@@ -3,7 +3,7 @@
 //! By the same methods as the statistics of a finished level: an interval never rests on the number of requests alone,
 //! since neighbours in a queue resemble each other (METRICS.md section 7).
 
-use crate::metrics::slo::good;
+use crate::metrics::slo::{good, strain};
 use crate::metrics::{Class, Record};
 use crate::plan::{Figure, Slo};
 use crate::stats::order::Ranks;
@@ -100,28 +100,6 @@ fn of_quantile(values: &[f64], quantile: Quantile) -> Option<Known> {
     let at = |rank: Option<u64>| sorted.get(rank? as usize - 1).copied();
     let interval = Interval { low: at(ranks.lower)?, high: at(ranks.upper)? };
     Some(Known { value: nearest_rank(&sorted, quantile)?, interval })
-}
-
-/// The largest of the request's latencies over their limits: what decided whether it was good.
-fn strain(record: &Record, slo: &Slo, from_plan: bool) -> f64 {
-    if !record.outcome.is_ok() {
-        return f64::INFINITY;
-    }
-    let (ttft, ttfa, e2e) = if from_plan {
-        (record.ttft_plan_ns(), record.ttfa_plan_ns(), record.e2e_plan_ns())
-    } else {
-        (record.ttft_ns(), record.ttfa_ns(), record.e2e_ns())
-    };
-    let ns = |value: Option<u64>| value.map(|ns| ns as f64);
-    let all = [
-        (slo.ttft_ms, ns(ttft)),
-        (slo.ttfa_ms, ns(ttfa)),
-        (slo.e2e_ms, ns(e2e)),
-        (slo.tpot_ms, record.tpot_ns()),
-        (slo.itl_max_ms, ns(record.stall_ns)),
-    ];
-    let ratios = all.into_iter().filter_map(|(limit_ms, ns)| Some(ns? / (limit_ms? * 1e6)));
-    ratios.fold(0.0, f64::max)
 }
 
 #[cfg(test)]

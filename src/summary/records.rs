@@ -4,12 +4,24 @@ use crate::metrics::metric::Metric;
 use crate::metrics::slo::good;
 use crate::metrics::{Class, Phase, Record};
 use crate::run::Window;
+use crate::stats::{self, inflight};
 use crate::summary::rates::{Amounts, level_nanos};
-use crate::summary::{Counts, Distribution, Goodput, Input, LevelSummary, Tokens, by_stamps, in_flight};
+use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
+use crate::summary::{Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps};
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
-    let measured = || records.iter().filter(|record| record.phase == Phase::Measured);
-    let population: Vec<&Record> = measured().filter(|record| input.window.contains(record.plan)).collect();
+    let measured: Vec<&Record> = records.iter().filter(|record| record.phase == Phase::Measured).collect();
+    let lives = stats::InFlight::of(
+        measured
+            .iter()
+            .map(|record| inflight::Span { start: record.start.as_nanos(), end: record.end.as_nanos() }),
+    );
+    let cut = steady::cut(input, &lives);
+    let input = &Input { window: cut.window, ..*input };
+    let mut population: Vec<&Record> =
+        measured.iter().copied().filter(|record| input.window.contains(record.plan)).collect();
+    // Records stand in the order of their ends, which is nearly this one: few steps for a stable sort.
+    population.sort_by_key(|record| (record.plan, record.index));
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
     for record in &population {
         counts.add(record.outcome);
@@ -19,7 +31,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     }
     let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
     let level = Window { whole_level: true, ..input.window };
-    for record in measured() {
+    for record in &measured {
         in_window.add(record, &input.window);
         in_level.add(record, &level);
     }
@@ -28,28 +40,62 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     if !stamp_pairs.is_empty() {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
-    let ends = measured().filter(|record| record.outcome.class != Class::Cancelled).map(|record| record.end);
+    let ended = measured.iter().filter(|record| record.outcome.class != Class::Cancelled);
+    let (distributions, latencies) = distributions(input, &population, counts.failed);
+    let level = statistics::Level {
+        input: *input,
+        cut,
+        measured: &measured,
+        population: &population,
+        in_flight: &lives,
+    };
     LevelSummary {
-        distributions: distributions(input, &population, counts.failed),
+        window: input.window,
+        distributions,
         window_rates: in_window.over(input.window.nanos()),
-        level_rates: in_level.over(level_nanos(&input.span, ends.max())),
+        level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
         goodput: goodput(input, &population, &counts),
-        in_flight: Some(in_flight::step_function(measured(), &input.window)),
+        in_flight: Some(in_flight(&lives, &input.window)),
+        statistics: Some(statistics::of(&level, latencies)),
         counts,
         tokens,
         stamp_pairs,
     }
 }
 
-fn distributions(input: &Input<'_>, population: &[&Record], failed: u64) -> Vec<Distribution> {
-    let distribution = |metric: Metric| {
+/// The distributions, and how well those are known that statistics are taken of.
+fn distributions(
+    input: &Input<'_>,
+    population: &[&Record],
+    failed: u64,
+) -> (Vec<Distribution>, Vec<LatencyStatistics>) {
+    let (mut distributions, mut latencies) = (Vec::new(), Vec::new());
+    for metric in Metric::ALL {
         if !metric.is_per_request() {
-            return Distribution::pooled(metric, input.tally);
+            distributions.extend(Distribution::pooled(metric, input.tally));
+            continue;
         }
         let ok = population.iter().filter(|record| record.outcome.is_ok());
-        Distribution::of_values(metric, ok.filter_map(|record| metric.of(record)).collect(), failed)
-    };
-    Metric::ALL.into_iter().filter_map(distribution).collect()
+        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
+        let ordered = if is_wanted(metric, input.from_plan) { Ordered::of(&values) } else { None };
+        values.sort_unstable_by(f64::total_cmp);
+        latencies.extend(ordered.map(|ordered| ordered.ranked(metric, &values)));
+        distributions.extend(Distribution::of_sorted(metric, &values, failed));
+    }
+    (distributions, latencies)
+}
+
+/// The lives `[start, end)` of all requests, whatever their outcome. A request that was never taken in hand has none:
+/// its start is its end.
+fn in_flight(lives: &stats::InFlight, window: &Window) -> InFlight {
+    let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
+    let span = inflight::Span { start, end };
+    InFlight {
+        mean: lives.mean(span).unwrap_or(0.0),
+        max: lives.max(span).max(lives.at(start)),
+        at_start: lives.at(start),
+        at_end: lives.at(end),
+    }
 }
 
 fn goodput(input: &Input<'_>, population: &[&Record], counts: &Counts) -> Option<Goodput> {

@@ -26,11 +26,13 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
         Distribution::of_histogram(metric, tally.histogram(metric), Some(failed))
     };
     LevelSummary {
+        window: input.window,
         distributions: Metric::ALL.into_iter().filter_map(distribution).collect(),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: whole_level.over(level_nanos(&input.span, tally.last_end())),
         goodput: None,
         in_flight: None,
+        statistics: None,
         counts: population.counts.clone(),
         tokens: population.tokens.clone(),
         stamp_pairs: match input.timestamps {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::metrics::{Class, Gaps, Kind, Outcome, Phase, TokenSource};
+use crate::plan::SteadyCut;
 use crate::rng::{self, Purpose};
 use crate::time::Stamp;
 
@@ -78,6 +79,9 @@ fn input<'a>(records: &'a [Record], tally: &'a Tally, window: Window) -> Input<'
         slo: Slo::default(),
         from_plan: true,
         timestamps: crate::plan::Timestamps::Both,
+        steady_cut: SteadyCut::Default,
+        users: None,
+        counted: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::metrics::Metric;
 use crate::plan::{Level, Timestamps};
 use crate::run::HostCheck;
 use crate::stats::Series;
-use crate::summary::{Counts, InFlight, Tokens};
+use crate::summary::{Counts, InFlight, Statistics, Tokens};
 
 /// One level.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct Facts {
     pub tokens: Tokens,
     /// Requests in flight; `None` where no records were kept.
     pub in_flight: Option<InFlight>,
+    /// How well the numbers are known, and whether the level was steady; `None` where no records were kept.
+    pub statistics: Option<Statistics>,
     /// The metrics that have values, ns.
     pub latencies: BTreeMap<Metric, Latency>,
     /// Ok requests that waited for the cap; `None` where that is not known.

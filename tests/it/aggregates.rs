@@ -92,6 +92,9 @@ impl Case {
             slo: self.slo,
             from_plan: self.records.iter().any(|finished| finished.sched_ms.is_some()),
             timestamps: tokload::plan::Timestamps::Both,
+            steady_cut: tokload::plan::SteadyCut::Default,
+            users: None,
+            counted: None,
         });
         (summary, window)
     }

@@ -262,6 +262,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--slots", "sequences"),
     ("--speeds", "without unit"),
     ("--start-spread", "microseconds"),
+    ("--steady-cut", "60 s"),
     ("--step-tokens-max", "tokens"),
     ("--strict", ""),
     ("--temperature", "without unit"),

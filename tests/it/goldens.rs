@@ -77,6 +77,9 @@ fn whole_level(requests: &[(Record, Gaps)], length: Duration, slo: Slo) -> Level
         slo,
         from_plan: false,
         timestamps: tokload::plan::Timestamps::Both,
+        steady_cut: tokload::plan::SteadyCut::Default,
+        users: None,
+        counted: None,
     })
 }
 

@@ -31,6 +31,7 @@ mod schedule;
 mod simulate;
 mod simulate_args;
 mod slow_client;
+mod statistics;
 mod textbook;
 mod verdict;
 mod wire_split;

@@ -6,6 +6,7 @@ use tokload::report::{Style, View, json, terminal};
 use tokload::run_file::RunFile;
 use tokload::run_file::schema::ExampleBlock;
 use tokload::run_file::write::to_json;
+use tokload::summary::statistics::TrendStatistics;
 use tokload::summary::{Counts, OutcomeCount};
 
 use crate::run_file::sample;
@@ -56,11 +57,11 @@ fn a_wide_terminal_has_one_table_and_every_number_of_the_level() {
     let table = shown(&sample().run, 200);
     let lines: Vec<&str> = table.lines().skip(2).take(5).collect();
     let expected = [
-        "                                         output        TTFT ms        TPOT ms        ITL ms         E2E ms      goodput  delay ms",
-        "load                  ok  failed  req/s   tok/s    p50     p99    p50     p99    p50    p99    p50     p99  req/s     %       p99",
-        "4 users               36       4   2.86   25.71  435.5  failed  55.25  failed  24.00  249.0  877.5  failed   2.86  90.0     0.042",
-        "  ok only                                                460.1          55.25                        902.1",
-        "poisson 12.5/s cap 4  24       0   3.03   27.26  425.6   440.4  55.25   55.25  24.00  249.0  867.6   882.4   2.15  70.8     0.026",
+        "                                         output         TTFT ms        TPOT ms        ITL ms          E2E ms               goodput  delay ms",
+        "load                  ok  failed  req/s   tok/s     p50     p99    p50     p99    p50    p99     p50     p99  req/s              %       p99",
+        "4 users               36       4   2.86   25.71  435.5?  failed  55.25  failed  24.00  249.0  877.5?  failed   2.86   90.0 (76-99)     0.042",
+        "  ok only                                                460.1?         55.25?                        902.1?",
+        "poisson 12.5/s cap 4  24       0   3.03   27.26  425.6?  440.4?  55.25  55.25?  24.00  249.0  867.6?  882.4?   2.15  70.8 (11-100)     0.026",
     ];
     assert_eq!(lines, expected);
 }
@@ -73,7 +74,7 @@ fn eighty_columns_are_enough() {
         }
     }
     let blocks = shown(&sample().run, 80).lines().filter(|line| line.starts_with("load")).count();
-    assert_eq!(blocks, 2);
+    assert_eq!(blocks, 3);
 }
 
 #[test]
@@ -83,7 +84,8 @@ fn every_width_shows_the_same_numbers() {
         let rows = text.lines().filter(|line| line.starts_with("4 users"));
         rows.flat_map(|row| row["4 users".len()..].split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(numbers(200).len(), 15);
+    // The interval of attainment stands beside it.
+    assert_eq!(numbers(200).len(), 15 + 1);
     assert!([30, 60, 80, 100].into_iter().all(|width| numbers(width) == numbers(200)));
 }
 
@@ -190,6 +192,58 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
 }
 
 #[test]
+fn a_percentile_says_when_it_rests_on_too_few() {
+    let text = flowing(&sample().run);
+    let mark = "`?`: unsupported by the independent requests behind it (n_eff): p50 takes 6, p99 368";
+    assert!(text.contains(mark), "{text}");
+    // Files from before it was looked at have no marks.
+    let mut old = sample().run;
+    old.levels.iter_mut().for_each(|level| level.statistics = None);
+    assert!(!flowing(&old).contains('?') && flowing(&old).contains(" 90.0 "));
+}
+
+#[test]
+fn latencies_that_grow_are_not_shown_as_if_steady() {
+    let mut run = sample().run;
+    let trend = TrendStatistics { z: 5.6, first_quarter: 12.125, last_quarter: 95.3, growing: true };
+    for level in &mut run.levels {
+        let open = level.label.starts_with("poisson");
+        let steady = &mut level.statistics.as_mut().unwrap().steady;
+        steady.trend = Some(trend);
+        if open {
+            (steady.saturated, steady.latency_grows) = (Some(true), true);
+            (steady.completed, steady.planned) = (912, 1000);
+        }
+    }
+    let table = shown(&run, 200);
+    let row = table.lines().find(|line| line.starts_with("poisson")).unwrap();
+    assert_eq!(row.matches('↑').count(), 8, "{row}");
+    let text = flowing(&run);
+    assert!(text.contains("`↑`: a latency that grows with run length"), "{text}");
+    assert!(text.contains("`?`: unsupported"), "those of 4 users are not said to grow");
+    run.levels.remove(0);
+    assert!(!flowing(&run).contains("`?`"), "what grows is not judged by its numbers");
+}
+
+#[test]
+fn a_cut_that_was_found_is_said() {
+    let mut run = sample().run;
+    let level = &mut run.levels[0];
+    level.window.whole_level = false;
+    level.window.start_ns = level.span.t0_ns + 3_500_000_000;
+    level.window.end_ns = level.span.t0_ns + 13_500_000_000;
+    let steady = &mut level.statistics.as_mut().unwrap().steady;
+    (steady.found, steady.fixed_start_ns) = (Some(true), level.span.t0_ns + 1_000_000_000);
+    let found = flowing(&run);
+    assert!(found.contains(
+        "4 users: window of 10.0 s, from 3.5 s after the first planned send (MSER-5; ITL is of requests planned from \
+         1.0 s on, as it is pooled meanwhile)"
+    ));
+    run.levels[0].statistics.as_mut().unwrap().steady.found = Some(false);
+    assert!(flowing(&run).contains("after the first planned send, as MSER-5 found no steady state"));
+}
+
+#[test]
 fn what_is_undefined_is_a_dash() {
     let mut run = sample().run;
     for level in &mut run.levels {
@@ -203,7 +257,10 @@ fn what_is_undefined_is_a_dash() {
     let cells: Vec<&str> = row["poisson 12.5/s cap 4".len()..].split_whitespace().collect();
     assert_eq!(
         cells,
-        ["24", "0", "3.03", "27.26", "425.6", "440.4", "–", "–", "–", "–", "867.6", "882.4", "–", "–", "–"]
+        [
+            "24", "0", "3.03", "27.26", "425.6?", "440.4?", "–", "–", "–", "–", "867.6?", "882.4?", "–", "–",
+            "–"
+        ]
     );
 }
 

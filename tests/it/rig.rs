@@ -9,9 +9,11 @@ use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Tar
 use tokload::metrics::{Class, Phase, Record};
 use tokload::mock::{Faults, Mock, Paper, Settings};
 use tokload::model;
-use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Stop};
+use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
 use tokload::run::LevelResult;
 use tokload::sim::{self, SimEngine};
+use tokload::stats::little::Verdict;
+use tokload::summary::{self, Input};
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
@@ -65,6 +67,7 @@ impl Run {
             .map(|one| Record::decode(one.try_into().unwrap()).unwrap())
             .collect();
         assert_eq!(records.len() as u64, result.records.unwrap().count);
+        check_books(&result, &records);
         Run { result, records }
     }
 
@@ -162,6 +165,15 @@ fn target(plan: &Plan, route: Route) -> Arc<Target> {
         templates: vec![Template::new(plan.target.dialect, model, plan.target.stream, &options)],
         content: Content::new(&plan.workload),
     })
+}
+
+/// Whatever the server does, the records agree with what the shards counted in flight meanwhile.
+fn check_books(result: &LevelResult, records: &[Record]) {
+    let summary = summary::level(&Input::new(result, Some(records), Slo::default()));
+    if let Some(little) = summary.statistics.unwrap().little {
+        assert!(little.counter_gap.is_some_and(|gap| gap < 1e-9), "{little:?}");
+        assert_ne!(little.verdict, Verdict::Broken, "{little:?}");
+    }
 }
 
 pub(crate) fn run(plan: &Plan, shards: usize, level: &Level) -> Run {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
     Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
-    Slo, Stop, Target, Tls, Until, Workload,
+    Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
@@ -39,6 +39,7 @@ pub(crate) fn plan() -> Plan {
         seed: 42,
         runs: 1,
         until: None,
+        steady_cut: SteadyCut::Default,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
@@ -145,15 +146,7 @@ impl Sample {
             lengthened: None,
             interrupted: false,
         };
-        let summary = summary::level(&summary::Input {
-            records: Some(&records),
-            tally: &result.tally,
-            window: result.window,
-            span: result.span,
-            slo: *slo,
-            from_plan: level.load.judged_from_plan(),
-            timestamps: tokload::plan::Timestamps::Both,
-        });
+        let summary = summary::level(&summary::Input::new(&result, Some(&records), *slo));
         self.run.push(&result, &summary);
         self.records.extend(records);
     }
@@ -260,6 +253,10 @@ fn another_slo_changes_the_goodput_alone() {
         for (judged, stored) in anew.levels.iter_mut().zip(&sample.run.levels) {
             assert_ne!(judged.goodput, stored.goodput);
             judged.goodput = stored.goodput;
+            // How well attainment is known changes with it.
+            let (judged, stored) = (judged.statistics.as_mut().unwrap(), stored.statistics.as_ref().unwrap());
+            assert_ne!(judged.attainment, stored.attainment);
+            judged.attainment = stored.attainment;
         }
         assert_eq!(anew, sample.run);
     });

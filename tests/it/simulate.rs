@@ -32,7 +32,7 @@ fn level(load: Load, units: u64) -> Level {
     Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 }, warmups: 0 }
 }
 
-fn batching(slots: u32) -> model::Settings {
+pub(crate) fn batching(slots: u32) -> model::Settings {
     model::Settings::serving(Serving::Batching(Batching { slots, ..Batching::default() }))
 }
 

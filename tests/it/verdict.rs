@@ -92,7 +92,8 @@ fn a_capped_open_loop_says_how_many_waited() {
     let mut plan = open_loop();
     plan.levels[0].load.cap = Some(4);
     let run = judged(&plan, course());
-    assert_eq!(warnings(&run), [("cap_reached", Grade::Warn)]);
+    // Four at a time get 6.25 requests/s out of the server: the queue before the cap grows.
+    assert_eq!(warnings(&run), [("not_stationary", Grade::Warn), ("cap_reached", Grade::Warn)]);
     let waited = run.levels[0].distributions[&Metric::CapWait].histogram().unwrap();
     let n: u64 = waited.buckets().filter(|bucket| bucket.highest > 0).map(|bucket| bucket.count).sum();
     let evidence = &finding(&run, "cap_reached").evidence;
@@ -156,6 +157,52 @@ fn a_frozen_server_stands_out_of_the_level() {
     server.freezes = vec![model::Freeze { at_s: 60.0, for_s: 12.0 }];
     let run = judged(&open_loop(), server);
     assert_eq!(warnings(&run), [("time_slice_outlier", Grade::Warn)]);
+}
+
+/// 120 s at 110 % of what the server can do.
+#[test]
+fn a_server_that_falls_behind_is_saturated_and_not_stationary() {
+    let mut plan = open_loop();
+    plan.levels[0].load.arrivals = Arrivals::Poisson { rate: 16.6 };
+    plan.levels[0].stop = Stop { units: None, duration_s: Some(120.0), grace_s: 60.0 };
+    let run = judged(&plan, course());
+    let rules: Vec<&str> = warnings(&run).into_iter().map(|(rule, _)| rule).collect();
+    for rule in ["not_stationary", "saturated", "little_mismatch"] {
+        assert!(rules.contains(&rule), "{rule}: {rules:?}");
+    }
+    assert_eq!(run.verdict, Some(Verdict::Degraded));
+    let saturated = finding(&run, "saturated");
+    let rate: f64 = saturated.remedy.split(' ').nth(3).unwrap().parse().unwrap();
+    assert!((14.0..15.5).contains(&rate), "{}", saturated.remedy);
+    assert!(finding(&run, "not_stationary").evidence.starts_with("requests under way grew from "));
+    assert!(!run.levels[0].findings.iter().flatten().any(|found| found.rule == "n_eff_low"));
+}
+
+/// What the mark in the table is about.
+#[test]
+fn requests_in_waves_say_how_few_they_are_worth() {
+    let run = judged(&open_loop(), course());
+    let found = finding(&run, "n_eff_low");
+    assert_eq!(found.grade, Grade::Info);
+    assert!(found.evidence.contains(" p99 is unsupported: n_eff "), "{}", found.evidence);
+    assert!(found.evidence.contains(" of 368 (1000 requests, DEFF "), "{}", found.evidence);
+    let mut plan = open_loop();
+    plan.levels[0].load.arrivals = Arrivals::Poisson { rate: 14.0 };
+    let run = judged(&plan, course());
+    assert!(finding(&run, "deff_high").evidence.contains(" requests are worth one independent one for "));
+}
+
+/// A count that does not agree with the records: nothing else of the level can be believed.
+#[test]
+fn books_that_do_not_agree_are_no_measurement() {
+    let run = judged_with(&open_loop(), course(), |result| {
+        let running = result.shards[0].running.as_mut().unwrap();
+        running.on_start(result.span.t0.as_nanos() + 5_000_000_000);
+        running.on_end(result.span.t0.as_nanos() + 6_000_000_000);
+    });
+    assert_eq!(warnings(&run), [("little_mismatch", Grade::Invalid)]);
+    assert_eq!(run.verdict, Some(Verdict::Invalid));
+    assert!(finding(&run, "little_mismatch").evidence.contains("were counted meanwhile"));
 }
 
 /// The sends of a client that could not keep the rate: in virtual time none is late, so its own histogram is told.

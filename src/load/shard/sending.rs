@@ -45,10 +45,9 @@ impl Shard {
         if work.leg.from_plan {
             record.flags.insert(Flags::FROM_PLAN);
         }
-        work.in_flight += 1;
-        work.check.sent += 1;
         self.gauges.on_sent();
         let now = self.pace.clock().now();
+        work.on_start(now);
         let slot = self.idle_or_spare(route);
         let connection = &mut self.connections[slot];
         connection.route = route;
@@ -63,7 +62,6 @@ impl Shard {
         connection.exchange.begin(work.leg.ask_of(record.index), record);
         connection.exchange.on_start(now);
         work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
-        work.tally.on_sent(now);
         if connection.state == State::Idle {
             connection.state = State::Busy;
             connection.reused = true;

@@ -13,6 +13,7 @@ use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
 use crate::run::{Example, ShardCheck};
+use crate::stats::Running;
 use crate::summary::precision::Observation;
 use crate::time::Stamp;
 
@@ -105,6 +106,8 @@ impl Work {
         self.tally.begin(start);
         self.window_start = start + self.leg.cut;
         self.start = start;
+        let moments = [start, self.window_start].map(Stamp::as_nanos);
+        self.check.running = Some(Running::marking(moments));
         self.listen(start);
     }
 
@@ -116,6 +119,9 @@ impl Work {
         let told = signal.told();
         self.agenda.set_reach(told.reach, now);
         self.end = later(self.start, told.reach.length);
+        if let Some(running) = &mut self.check.running {
+            running.mark(self.end.as_nanos());
+        }
         self.open = told.open;
         self.asked = told.asked;
     }
@@ -131,6 +137,16 @@ impl Work {
     /// What was observed since the last time.
     pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.observations)
+    }
+
+    /// A request is taken in hand.
+    pub(crate) fn on_start(&mut self, now: Stamp) {
+        self.in_flight += 1;
+        self.check.sent += 1;
+        if let Some(running) = &mut self.check.running {
+            running.on_start(now.as_nanos());
+        }
+        self.tally.on_sent(now);
     }
 
     /// Whether the bytes of a read at `now` may have waited for the client, so that several events of it need not have
@@ -211,6 +227,9 @@ impl Work {
 
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
+        if let Some(running) = &mut self.check.running {
+            running.on_end(record.end.as_nanos());
+        }
         if record.outcome.is_failure() {
             self.keep_example(record.outcome, exchange.message());
         }

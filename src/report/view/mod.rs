@@ -83,10 +83,14 @@ pub enum Cell {
     Failed,
     /// Number of failures, above 0.
     Failures(String),
+    /// A latency that has no steady value, but grows with the length of the level: with a mark.
+    Growing(String),
     /// A number, formatted in the unit of its column.
     Number(String),
     /// A number beyond what is tolerable.
     Suspect(String),
+    /// A percentile for which there are too few independent requests: with a mark.
+    Unsupported(String),
 }
 
 /// How often an outcome ended a request.

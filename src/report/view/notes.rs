@@ -2,12 +2,13 @@
 //! business.
 
 use super::Note;
-use crate::metrics::Metric;
+use super::rows::{GROWS, UNSUPPORTED};
+use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
-use crate::stats::Quantile;
+use crate::stats::{Confidence, Quantile, order};
 
 /// The remarks on `run`, the most general first.
 pub(super) fn of(run: &RunFile) -> Vec<Note> {
@@ -16,6 +17,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.outcome(run);
     notes.latencies();
     notes.windows();
+    notes.marks();
     notes.goodput();
     notes.arrivals();
     notes.prompt_tokens(plan.as_ref());
@@ -82,7 +84,35 @@ impl Notes<'_> {
                 seconds(start, end),
                 seconds(level.span.t0_ns, start)
             );
-            self.say(text);
+            let steady = level.statistics.as_ref().map(|statistics| statistics.steady);
+            match steady.and_then(|steady| Some((steady.found?, steady.fixed_start_ns))) {
+                Some((true, fixed)) => self.say(format!(
+                    "{text} (MSER-5; ITL is of requests planned from {:.1} s on, as it is pooled meanwhile)",
+                    seconds(level.span.t0_ns, fixed)
+                )),
+                Some((false, _)) => self.say(format!("{text}, as MSER-5 found no steady state")),
+                None => self.say(text),
+            }
+        }
+    }
+
+    /// What the marks of the table mean; their numbers are with the findings.
+    fn marks(&mut self) {
+        let grows = |level: &LevelBlock| {
+            level.statistics.as_ref().is_some_and(|statistics| statistics.steady.latency_grows)
+        };
+        if self.levels.iter().any(grows) {
+            self.say(format!(
+                "`{GROWS}`: a latency that grows with run length: the queue grew all the while"
+            ));
+        }
+        if self.levels.iter().any(|level| !grows(level) && is_marked(level)) {
+            let needed = |quantile| order::n_for_upper_end(quantile, Confidence::C95).unwrap_or(0);
+            self.say(format!(
+                "`{UNSUPPORTED}`: unsupported by the independent requests behind it (n_eff): p50 takes {}, p99 {}",
+                needed(Quantile::P50),
+                needed(Quantile::P99)
+            ));
         }
     }
 
@@ -234,6 +264,15 @@ fn from_plan(level: &LevelBlock) -> String {
     };
     let (ttft, e2e) = (quantiles(Metric::TtftPlan), quantiles(Metric::E2ePlan));
     format!("from the planned send TTFT p50 / p99 is {ttft} ms, E2E {e2e} ms")
+}
+
+/// Whether a percentile of the table is unsupported.
+fn is_marked(level: &LevelBlock) -> bool {
+    let known = |metric| level.statistics.as_ref()?.latency(metric);
+    [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(known).any(|latency| {
+        let shown = [Quantile::P50, Quantile::P99].into_iter().filter_map(|q| latency.quantile(q));
+        shown.into_iter().any(|known| !known.supported)
+    })
 }
 
 /// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.

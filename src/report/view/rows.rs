@@ -57,7 +57,11 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
         cells.extend([Quantile::P50, Quantile::P99].map(|q| percentile(level, metric, q, ok_only)));
     }
     cells.push(number(level.goodput.map(|g| g.good_s), format::rate));
-    cells.push(number(level.goodput.map(|g| g.attainment), format::percent));
+    cells.push(match attainment(level) {
+        Some(_) if ok_only => Cell::Blank,
+        Some(text) => Cell::Number(text),
+        None => Cell::Absent,
+    });
     let delay = level.distributions.get(&Metric::ScheduleDelay);
     cells.push(number(delay.and_then(|d| d.quantile(Quantile::P99)), format::ms));
     if ok_only {
@@ -74,11 +78,42 @@ fn percentile(level: &LevelBlock, metric: Metric, quantile: Quantile, ok_only: b
     };
     match distribution.quantile(quantile) {
         _ if distribution.fails(quantile) && !ok_only => Cell::Failed,
-        Some(ns) if !ok_only || distribution.fails(quantile) => Cell::Number(format::ms(ns)),
+        Some(ns) if !ok_only || distribution.fails(quantile) => latency(level, metric, quantile, ns),
         Some(_) => Cell::Blank,
         None => Cell::Absent,
     }
 }
+
+/// A latency, marked where it is not what it seems.
+fn latency(level: &LevelBlock, metric: Metric, quantile: Quantile, ns: f64) -> Cell {
+    let text = format::ms(ns);
+    let Some(statistics) = &level.statistics else { return Cell::Number(text) };
+    if statistics.steady.latency_grows {
+        return Cell::Growing(text + GROWS);
+    }
+    let known = statistics.latency(metric).and_then(|latency| latency.quantile(quantile));
+    if known.is_some_and(|known| !known.supported) {
+        return Cell::Unsupported(text + UNSUPPORTED);
+    }
+    Cell::Number(text)
+}
+
+/// Attainment in percent with its interval, where that is known: `90.2 (84.1-94.0)`.
+fn attainment(level: &LevelBlock) -> Option<String> {
+    let attainment = format::percent(level.goodput?.attainment);
+    let known = level.statistics.as_ref().and_then(|statistics| statistics.attainment);
+    Some(known.map_or(attainment.clone(), |known| {
+        // Decimals of a wide interval say nothing.
+        let end = if known.high - known.low < WIDE { format::percent } else { format::whole_percent };
+        format!("{attainment} ({}-{})", end(known.low), end(known.high))
+    }))
+}
+
+const WIDE: f64 = 0.1;
+/// Behind a latency that grows with the length of the level.
+pub(super) const GROWS: &str = "↑";
+/// Behind a percentile for which there are too few independent requests.
+pub(super) const UNSUPPORTED: &str = "?";
 
 const fn column(group: &'static str, name: &'static str) -> Column {
     Column { group, name }

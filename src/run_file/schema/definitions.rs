@@ -127,6 +127,47 @@ const LEVEL: &[(&str, &str, &str)] = &[
     ),
     ("in_flight", "requests", "requests between their start and their end, time-weighted over the window"),
     (
+        "statistics",
+        "as the number",
+        "every interval holds with 95 %; values stand in the order of their planned sends, and design_effect is the largest of: 10 batches' size times the variance of their means over q (1 - q), and 1 + 2 times the sum of the autocorrelations (Geyer's monotone sequence) of the zeros and ones and of the value behind them; n_eff = n / design_effect",
+    ),
+    (
+        "statistics.attainment",
+        "share",
+        "the ones are good requests, the value behind each is the largest of its values over their limits; the interval is the exact binomial one of n_eff together with that of 10 batch means",
+    ),
+    (
+        "statistics.latencies",
+        "ns",
+        "the ones are values over p90; low and high are the values at the ranks that bound the quantile of n_eff independent values, null where there is none; supported: n_eff is at least needed, below which no upper rank exists; conservative: the estimate of LoadGen's early stopping (99 %, one-sided) for n_eff values; mean by 10 batch means with Student's t",
+    ),
+    (
+        "statistics.throughput",
+        "per second",
+        "10 batch means, with Student's t, of 20 equal slices of the window",
+    ),
+    (
+        "statistics.steady.trend",
+        "requests",
+        "20 equal slices of mean requests under way, from their start (from their planned send where a cap held some back), over the window up to the last planned send, of a whole level without its first 2 median E2E; growing: Mann-Kendall z above 2.33 and last quarter above 1.5 times the first",
+    ),
+    ("statistics.steady.saturated", "flag", "completed / planned below 0.95, open loops with a window only"),
+    (
+        "statistics.little",
+        "requests, 1/s, s",
+        "over the window as the engine had it, every request counting with its life from start to end: in_flight L from the overlaps, ended_s lambda, life_s W; broken where |lambda W / L - 1| exceeds (in flight at both edges) times the longest life over L T, or the count kept while the level ran differs from L by more than 1e-6",
+    ),
+    (
+        "statistics.little.turnaround_s",
+        "s",
+        "users / lambda - W - think time: what the client needs between an answer and the next request",
+    ),
+    (
+        "statistics.whole_level",
+        "requests, ns",
+        "counts and latencies of all requests of the level, those of ramp and drain included, where the window is a part of it",
+    ),
+    (
         "tokens.sources",
         "requests",
         "requests whose output tokens are known from usage, from a tokenizer, from the number of content events, not at all: in this order",

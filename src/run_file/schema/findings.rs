@@ -90,6 +90,7 @@ impl LevelBlock {
             counts: self.counts.clone(),
             tokens: self.tokens.clone(),
             in_flight: self.in_flight,
+            statistics: self.statistics.clone(),
             latencies: self.distributions.iter().map(|(metric, block)| (*metric, latency(block))).collect(),
             cap_waited: cap_waits
                 .map(|waits| waits.buckets().filter(|b| b.highest > 0).map(|b| b.count).sum()),

@@ -14,7 +14,7 @@ use crate::plan::{Arrivals, Level, Load};
 use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
-use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Tokens};
+use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
 
@@ -47,6 +47,10 @@ pub struct LevelBlock {
     pub tokens: Tokens,
     /// Requests in flight; `None` if not known.
     pub in_flight: Option<InFlight>,
+    /// How well the numbers are known, and whether the level was steady; `None` if records were not kept, and in files
+    /// from before it was looked at.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
     /// The client's own error budget.
     pub self_check: SelfCheckBlock,
     /// What makes the numbers less than they seem; `None` if nobody has looked.
@@ -142,13 +146,14 @@ impl LevelBlock {
             label: load_label(&result.level.load),
             setting: Verbatim::of(&result.level),
             span: result.span.into(),
-            window: result.window.into(),
+            window: summary.window.into(),
             counts: Counts::default(),
             distributions: BTreeMap::new(),
             rates: RatesBlock { window: summary.window_rates, level: summary.level_rates },
             goodput: None,
             tokens: Tokens::default(),
             in_flight: None,
+            statistics: None,
             self_check: SelfCheckBlock::new(result, &verdict::budget::client_errors(result, summary)),
             findings: None,
             verdict: None,
@@ -175,6 +180,7 @@ impl LevelBlock {
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
     pub fn set(&mut self, summary: &LevelSummary) {
+        self.window = summary.window.into();
         self.counts = summary.counts.clone();
         self.distributions =
             summary.distributions.iter().map(|d| (d.metric, DistributionBlock::new(d))).collect();
@@ -182,6 +188,17 @@ impl LevelBlock {
         self.goodput = summary.goodput;
         self.tokens = summary.tokens.clone();
         self.in_flight = summary.in_flight;
+        self.statistics.clone_from(&summary.statistics);
+    }
+}
+
+impl LevelBlock {
+    /// The window as the engine had it: what a rule of the plan moved is put back.
+    #[must_use]
+    pub fn fixed_window(&self) -> Window {
+        let window = Window::from(self.window);
+        let start = self.statistics.as_ref().map(|statistics| statistics.steady.fixed_start_ns);
+        Window { start: start.map_or(window.start, Stamp::from_nanos), ..window }
     }
 }
 

@@ -8,6 +8,7 @@ mod client;
 mod load;
 mod machine;
 mod outcomes;
+mod statistics;
 mod words;
 
 use super::Facts;
@@ -16,8 +17,9 @@ use crate::plan::{Finding, Plan};
 /// Looks at one subject and adds what it finds.
 type Look = fn(&Plan, &Facts, &mut Vec<Finding>);
 
-/// Every subject. What is seen in statistics of the level's requests joins here.
-pub(super) const ALL: [Look; 5] = [answers::look, client::look, load::look, machine::look, outcomes::look];
+/// Every subject.
+pub(super) const ALL: [Look; 6] =
+    [answers::look, client::look, load::look, machine::look, outcomes::look, statistics::look];
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,15 @@
 use super::super::{Verdict, findings};
 use super::*;
 use crate::metrics::{Class, Kind, Metric, Outcome, TimeoutPhase};
-use crate::plan::{Arrivals, Distribution, Grade, Lengths, Level, Load, Prefix, Rule, Stop, Timestamps};
+use crate::plan::{
+    Arrivals, Distribution, Grade, Lengths, Level, Load, Prefix, Rule, SteadyCut, Stop, Timestamps,
+};
 use crate::run::HostCheck;
-use crate::stats::Series;
+use crate::stats::little::{Counted, Verdict as Books};
+use crate::stats::{Quantile, Series};
+use crate::summary::statistics::{
+    LatencyStatistics, LittleStatistics, QuantileStatistics, Statistics, SteadyStatistics, TrendStatistics,
+};
 use crate::summary::{Counts, InFlight, OutcomeCount, Tokens};
 use crate::verdict::facts::{Delay, Latency, Times};
 
@@ -371,4 +377,117 @@ fn one_slow_stretch_stands_out_of_its_level() {
     assert!(found[0].evidence.contains("around 50 s"), "{}", found[0]);
     assert_eq!(level(50..52), [], "the median of a slice of five seconds stands");
     assert_eq!(level(20..100), [], "what lasts is the level itself");
+}
+
+/// Statistics of the good level, which find nothing.
+fn known() -> Statistics {
+    let quantile = |quantile, needed| QuantileStatistics {
+        quantile,
+        value: 200.0 * MS,
+        low: Some(190.0 * MS),
+        high: Some(210.0 * MS),
+        needed,
+        supported: true,
+        conservative: None,
+    };
+    let steady = SteadyStatistics {
+        cut: SteadyCut::Default,
+        found: None,
+        fixed_start_ns: 0,
+        trend: Some(TrendStatistics { z: 0.5, first_quarter: 14.0, last_quarter: 15.0, growing: false }),
+        completed: 1000,
+        planned: 1000,
+        saturated: Some(false),
+        latency_grows: false,
+    };
+    let little = LittleStatistics {
+        start_ns: 0,
+        end_ns: 102_000_000_000,
+        in_flight: 14.0,
+        ended_s: 9.8,
+        life_s: 1.43,
+        gap: 0.001,
+        gap_bound: 0.03,
+        counted: Some(Counted { mean: 14.0, at_start: 0, at_end: 0 }),
+        counter_gap: Some(0.0),
+        verdict: Books::Holds,
+        turnaround_s: None,
+    };
+    Statistics {
+        attainment: None,
+        latencies: vec![LatencyStatistics {
+            metric: Metric::Ttft,
+            n: 1000,
+            design_effect: 2.0,
+            n_eff: 500.0,
+            mean: None,
+            quantiles: vec![quantile(Quantile::P50, 6), quantile(Quantile::P99, 368)],
+        }],
+        throughput: None,
+        steady,
+        little: Some(little),
+        whole_level: None,
+    }
+}
+
+fn found_in(change: impl FnOnce(&mut Statistics)) -> Vec<(Rule, Grade)> {
+    let mut statistics = known();
+    change(&mut statistics);
+    found(|facts| facts.statistics = Some(statistics))
+}
+
+#[test]
+fn a_level_that_is_known_and_steady_has_nothing_to_find() {
+    assert_eq!(found_in(|_| {}), []);
+}
+
+#[test]
+fn growth_is_found_in_any_loop_and_saturation_where_it_was_judged() {
+    let grow = |s: &mut Statistics| s.steady.trend.as_mut().unwrap().growing = true;
+    assert_eq!(found_in(grow), warn(Rule::NotStationary));
+    assert_eq!(found_in(|s| s.steady.saturated = Some(true)), warn(Rule::Saturated));
+    assert_eq!(found_in(|s| s.steady.saturated = None), []);
+    assert_eq!(found_in(|s| s.steady.found = Some(false)), warn(Rule::NotStationary));
+    assert_eq!(found_in(|s| s.steady.found = Some(true)), []);
+    let both = found_in(|s| {
+        grow(s);
+        s.steady.found = Some(false);
+    });
+    assert_eq!(both, warn(Rule::NotStationary), "one line for both");
+}
+
+#[test]
+fn too_few_independent_requests_are_a_warning_only_where_the_median_is_not_known() {
+    let few = |n_eff: f64, supported: [bool; 2]| {
+        move |s: &mut Statistics| {
+            let latency = &mut s.latencies[0];
+            (latency.n_eff, latency.design_effect) = (n_eff, 1000.0 / n_eff);
+            latency.quantiles.iter_mut().zip(supported).for_each(|(q, supported)| q.supported = supported);
+        }
+    };
+    assert_eq!(found_in(few(367.0, [true, false])), info(Rule::NEffLow));
+    let waves = [(Rule::NEffLow, Grade::Info), (Rule::DeffHigh, Grade::Info)];
+    assert_eq!(found_in(few(99.0, [true, false])), waves);
+    let one = [(Rule::NEffLow, Grade::Warn), (Rule::DeffHigh, Grade::Info)];
+    assert_eq!(found_in(few(5.0, [false, false])), one);
+    // What grows has no steady value, however much there is of it.
+    assert_eq!(
+        found_in(|s| {
+            few(5.0, [false, false])(s);
+            (s.steady.latency_grows, s.steady.saturated) = (true, Some(true));
+        }),
+        warn(Rule::Saturated)
+    );
+}
+
+#[test]
+fn books_are_loose_or_broken() {
+    let little =
+        |change: fn(&mut LittleStatistics)| move |s: &mut Statistics| change(s.little.as_mut().unwrap());
+    assert_eq!(found_in(little(|l| l.verdict = Books::Loose)), warn(Rule::LittleMismatch));
+    assert_eq!(found_in(little(|l| l.verdict = Books::Broken)), [(Rule::LittleMismatch, Grade::Invalid)]);
+    // 1 % of a cycle of 1.43 s, and as much as the edges of 102 s may feign.
+    assert_eq!(found_in(little(|l| l.turnaround_s = Some(0.034))), []);
+    assert_eq!(found_in(little(|l| l.turnaround_s = Some(0.035))), warn(Rule::LateClient));
+    assert_eq!(found_in(little(|l| l.turnaround_s = Some(-0.5))), []);
 }

@@ -229,6 +229,7 @@ fn options_that_make_no_sense_are_named_with_what_to_do() {
         ("--header nonsense", ["--header", "Name: value"]),
         ("--workers 0", ["--workers", "1"]),
         ("--driver magic", ["--driver", "epoll"]),
+        ("--steady-cut magic", ["--steady-cut", "mser5"]),
         ("--format xml", ["--format", "json"]),
         ("--n 0", ["--n", "1"]),
         ("--ignore-eos --no-ignore-eos", ["--ignore-eos", "--no-ignore-eos"]),

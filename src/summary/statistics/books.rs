@@ -1,0 +1,38 @@
+//! Whether the records agree with what was counted while the level ran: Little's law.
+
+use crate::stats::Little;
+use crate::stats::inflight::Span;
+use crate::summary::Users;
+use crate::summary::statistics::{Level, LittleStatistics, stretch};
+
+/// Little's law over the window that the engine had, for whose edges it counted.
+pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
+    let window = stretch(&level.cut.fixed);
+    let lives = level
+        .measured
+        .iter()
+        .map(|record| Span { start: record.start.as_nanos(), end: record.end.as_nanos() });
+    // Who was never taken in hand has no life, and would count as an end.
+    let little = Little::of(lives.filter(|life| life.nanos() > 0), window)?;
+    let counted = level.input.counted;
+    let users = level.input.users.filter(|_| !level.cut.fixed.whole_level);
+    Some(LittleStatistics {
+        start_ns: window.start,
+        end_ns: window.end,
+        in_flight: little.mean_in_flight(),
+        ended_s: little.ended_per_second(),
+        life_s: little.mean_life_s(),
+        gap: little.gap(),
+        gap_bound: little.gap_bound(counted),
+        counted,
+        counter_gap: counted.map(|counted| little.counter_gap(counted)),
+        verdict: little.verdict(counted),
+        turnaround_s: users.and_then(|users| turnaround_s(users, &little)),
+    })
+}
+
+/// What of a user's cycle is neither an answer nor a pause.
+fn turnaround_s(users: Users, little: &Little) -> Option<f64> {
+    let ended_s = little.ended_per_second();
+    (ended_s > 0.0).then(|| f64::from(users.n) / ended_s - little.mean_life_s() - users.think_s)
+}
