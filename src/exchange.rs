@@ -12,7 +12,7 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{self, Channel, Dialect};
+use crate::api::{self, Channel, Dialect, Framing};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
 use crate::time::Stamp;
@@ -390,7 +390,7 @@ impl Exchange {
         self.answer.dispatched
     }
 
-    /// `[DONE]` was seen.
+    /// `[DONE]` was seen, or the dialect's own last event.
     #[must_use]
     pub fn done(&self) -> bool {
         self.answer.done
@@ -444,7 +444,11 @@ impl Exchange {
             self.body = match head.content_type {
                 ContentType::Json | ContentType::Html => Body::NotAStream,
                 ContentType::NdJson => Body::Lines,
-                ContentType::EventStream | ContentType::Absent | ContentType::Other => Body::Events,
+                ContentType::EventStream => Body::Events,
+                ContentType::Absent | ContentType::Other => match self.answer.ask.dialect.framing() {
+                    Framing::Events => Body::Events,
+                    Framing::Lines => Body::Lines,
+                },
             };
         }
     }

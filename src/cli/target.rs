@@ -114,7 +114,8 @@ fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
         ("User-Agent", concat!("tokload/", env!("CARGO_PKG_VERSION"))),
     ];
     let given = |name: &str| plan.target.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
-    let own = own.into_iter().filter(|(name, _)| !given(name));
+    let own = own.into_iter().chain(plan.target.dialect.headers().iter().copied());
+    let own = own.filter(|(name, _)| !given(name));
     let planned = plan.target.headers.iter().map(|header| (header.name.as_str(), header.value.as_str()));
     let all = own.chain(planned).chain(secrets.headers());
     all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -17,7 +17,7 @@ pub(super) struct Answer {
     pub(super) kernel_gaps: Gaps,
     pub(super) usages: Usages,
     pub(super) message: String,
-    /// `[DONE]` was seen.
+    /// `[DONE]` was seen, or the dialect's own last event.
     pub(super) done: bool,
     pub(super) dispatched: u64,
     /// A failure is fixed; later events mean nothing.
@@ -65,6 +65,8 @@ struct Choice {
     kernel_last: Option<Stamp>,
     /// The event being read has content for it.
     touched: bool,
+    /// Bytes of text told so far, where each event repeats all of it.
+    told: usize,
 }
 
 /// Running token counts, from cumulative usage or from the tokens listed in each event.
@@ -87,6 +89,14 @@ pub struct Usages {
 }
 
 impl Usages {
+    /// Counts told in parts are one object, however many events they come in.
+    fn update(&mut self, usage: Usage) {
+        match &mut self.last {
+            Some(last) => *last = last.updated(usage),
+            None => self.add(usage),
+        }
+    }
+
     fn add(&mut self, usage: Usage) {
         let add = |sum: Option<u32>, one: Option<u32>| match (sum, one) {
             (Some(sum), Some(one)) => Some(sum.saturating_add(one)),
@@ -128,6 +138,8 @@ struct Said {
     error: Option<String>,
     completion: Option<u32>,
     tokens: u32,
+    /// Nothing more will come.
+    end: bool,
 }
 
 impl Answer {
@@ -276,12 +288,7 @@ impl Answer {
     fn read_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
         let trimmed = data.trim_ascii();
         match trimmed {
-            b"[DONE]" => {
-                self.record.end = at.read;
-                self.fail_if_doomed(at.read);
-                self.done = true;
-                return;
-            }
+            b"[DONE]" => return self.on_done(at.read),
             b"" | b"null" | [b':', ..] => return self.record.flags.insert(Flags::KEEPALIVE_DATA),
             _ => {}
         }
@@ -303,6 +310,16 @@ impl Answer {
             let index = self.dispatched - 1;
             sink.content_event(&ContentEvent { at: *at, index, tokens: tokens.unwrap_or(1) });
         }
+        if said.end {
+            self.on_done(at.read);
+        }
+    }
+
+    /// The stream says that it is over.
+    fn on_done(&mut self, now: Stamp) {
+        self.record.end = now;
+        self.fail_if_doomed(now);
+        self.done = true;
     }
 
     /// Tokens of the event by running usage, else by the tokens that it lists.
@@ -547,7 +564,34 @@ impl<S: Sink> Reader for Reading<'_, S> {
     fn error(&mut self, message: &str) {
         self.said.error = Some(message.to_owned());
     }
+
+    fn usage_update(&mut self, update: Usage) {
+        self.said.completion = update.completion;
+        self.answer.usages.update(update);
+    }
+
+    fn grown(&mut self, choice: u32, channel: Channel, text: &str) {
+        let place = self.place(choice);
+        let Some(known) = self.answer.choices.get_mut(place) else { return };
+        let told = known.told;
+        known.told = told.max(text.len());
+        if text.len() > told {
+            let more = &text[text.floor_char_boundary(told)..];
+            self.piece(choice, channel, if S::WANTS_TEXT { more } else { "" });
+        } else if text.len() < told && known.finish.is_none() {
+            // At its end an answer may lose a stop word.
+            self.said.error = Some(SHRUNK.to_owned());
+        }
+    }
+
+    fn end(&mut self) {
+        self.said.end = true;
+    }
 }
+
+/// What is said of text that does not begin with what was told before.
+const SHRUNK: &str =
+    "the text so far became shorter: the server sends pieces, which this API does not by default";
 
 /// Most bytes kept of what a server says of a failure.
 pub(super) const SAID_BYTES_MAX: usize = 1 << 10;

@@ -7,8 +7,8 @@ use crate::time::Stamp;
 use crate::wire::cuts::Cuts;
 use crate::wire::json::Json;
 
-/// Plays a request: the first byte says what was asked, the second how the connection ends, the third how long the
-/// reads are, and the rest is what the peer sends. Each read comes a millisecond after the one before.
+/// Plays a request: the first byte says what was asked, the second how the connection ends and which of the further
+/// dialects is spoken, the third how long the reads are, and the rest is what the peer sends. Each read comes a millisecond after the one before.
 ///
 /// # Panics
 /// If cutting a read changes what is learned, if marks are out of order, if more is kept than came, if the outcome is
@@ -16,7 +16,7 @@ use crate::wire::json::Json;
 pub fn fuzz_exchange(data: &[u8]) {
     let [ask, end, read_len, bytes @ ..] = data else { return };
     let life = Life {
-        ask: ask_of(*ask),
+        ask: ask_of(*ask, *end),
         resent: ask & 0x40 != 0,
         kernel: ask & 0x80 != 0,
         end: *end,
@@ -40,10 +40,15 @@ pub fn fuzz_exchange(data: &[u8]) {
     assert_eq!(without_text, whole, "the text was not wanted, and that changed what is learned");
 }
 
-fn ask_of(bits: u8) -> Ask {
+/// `end` holds one of six ends, and six times the place of the dialect; of the first two, `bits` chooses.
+fn ask_of(bits: u8, end: u8) -> Ask {
     let answers = u32::from(bits >> 2 & 3) + 1;
+    let dialect = match usize::from(end / 6) {
+        0 => Dialect::ALL[usize::from(bits & 1)],
+        place => Dialect::ALL[(place + 1) % Dialect::ALL.len()],
+    };
     Ask {
-        dialect: if bits & 1 == 0 { Dialect::OpenaiChat } else { Dialect::Openai },
+        dialect,
         stream: bits & 2 == 0,
         answers,
         prompts: if bits & 0x10 == 0 { 1 } else { answers },

@@ -38,8 +38,7 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
         }
         return match ask::read(surface, &request.body, terms) {
             Ok(ask) => Answer::Generate(ask),
-            Err(denial) if surface.is_ollama() => Answer::Reply(Reply::ollama_error(&denial)),
-            Err(denial) => Answer::Reply(Reply::error(&denial)),
+            Err(denial) => Answer::Reply(Reply::error_of(surface, &denial)),
         };
     }
     let reply = match path {

@@ -2,8 +2,31 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Sampling, Workload};
+use super::{Plan, Sampling, Workload};
+use crate::api::Extra;
 use crate::api::request::BodyOptions;
+
+impl Plan {
+    /// Switches off optional request fields that the target's dialect does not have, and gives their names.
+    pub fn fit_dialect(&mut self) -> Vec<&'static str> {
+        let dialect = self.target.dialect;
+        let options = &mut self.workload.options;
+        let fields = [
+            ("ignore_eos", Extra::IgnoreEos, &mut options.ignore_eos),
+            ("min_tokens", Extra::MinTokens, &mut options.min_tokens),
+            ("stream_options", Extra::IncludeUsage, &mut options.include_usage),
+            ("continuous_usage_stats", Extra::ContinuousUsage, &mut options.continuous_usage),
+        ];
+        let mut off = Vec::new();
+        for (name, extra, on) in fields {
+            if *on && !dialect.has(extra) {
+                *on = false;
+                off.push(name);
+            }
+        }
+        off
+    }
+}
 
 impl Workload {
     /// What every request body says beside model, prompt and limit.
@@ -40,6 +63,22 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Dialect;
+
+    #[test]
+    fn what_a_dialect_does_not_have_is_switched_off_and_named() {
+        let fitted = |dialect| {
+            let mut plan = Plan::new(1);
+            plan.target.dialect = dialect;
+            plan.workload.options.continuous_usage = true;
+            let off = plan.fit_dialect();
+            assert_eq!(plan.fit_dialect(), [""; 0], "it is done once");
+            (off, plan.workload.options.ignore_eos, plan.workload.options.include_usage)
+        };
+        assert_eq!(fitted(Dialect::Openai), (vec![], true, true));
+        let all = vec!["ignore_eos", "stream_options", "continuous_usage_stats"];
+        assert_eq!(fitted(Dialect::Messages), (all, false, false));
+    }
 
     #[test]
     fn only_what_is_set_is_sent() {

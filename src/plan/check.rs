@@ -7,6 +7,7 @@ use super::{
     Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Secrets, Stop, Target,
     Workload,
 };
+use crate::api::{Dialect, Extra};
 
 impl Plan {
     /// Checks a [complete](Plan::complete) plan. Models may still be missing: the server knows them.
@@ -26,7 +27,7 @@ impl Plan {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }
         self.levels.iter().try_for_each(check_level)?;
-        check_workload(&self.workload)?;
+        check_workload(&self.workload, self.target.dialect)?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -227,11 +228,15 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
     not_negative("--benchmark-grace-period", stop.grace_s, "give a number of seconds")
 }
 
-fn check_workload(workload: &Workload) -> Result<(), Error> {
+fn check_workload(workload: &Workload, dialect: Dialect) -> Result<(), Error> {
     check_prompts(workload)?;
     check_lengths("--random-output-len", &workload.output_tokens, 1)?;
     match workload.choices {
         0 => return Err(Error::new("--n", "0 asks for nothing", "give at least 1")),
+        2.. if !dialect.has(Extra::Choices) => {
+            let wrong = format!("the API {} gives one answer to a request", dialect.name());
+            return Err(Error::new("--n", wrong, "leave it out"));
+        }
         1..=CHOICES_MAX => {}
         more => return Err(too_large("--n", u64::from(more), CHOICES_MAX)),
     }

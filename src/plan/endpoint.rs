@@ -58,9 +58,8 @@ impl Scheme {
 impl Endpoint {
     /// Reads a base URL as users write it.
     ///
-    /// The scheme may be missing (`http`). A path that ends in `/v1`, `/v1/chat/completions`, `/v1/completions` or
-    /// `/v1/models`, or in one of these without `/v1`, is taken apart, so that nothing is doubled later; what comes
-    /// before it is a prefix.
+    /// The scheme may be missing (`http`). A path that ends in `/v1`, `/v1/models` or the path of a dialect, with `/v1`
+    /// or without, is taken apart, so that nothing is doubled later; what comes before it is a prefix.
     ///
     /// # Errors
     /// What is no URL of an HTTP server, and what would be lost or stored wrongly: other schemes, queries, fragments,
@@ -115,7 +114,7 @@ impl Target {
     /// Path of a request below an endpoint's prefix.
     #[must_use]
     pub fn request_path(&self) -> &str {
-        self.path.as_deref().unwrap_or(default_path(self.dialect))
+        self.path.as_deref().unwrap_or(self.dialect.path())
     }
 
     /// Path of the list of models below an endpoint's prefix: beside the request's path where that is a usual one,
@@ -124,17 +123,9 @@ impl Target {
     pub fn models_path(&self) -> String {
         let path = self.request_path();
         let path = path.split('?').next().unwrap_or(path);
-        let base = KNOWN_ENDS.iter().find_map(|(end, _)| path.strip_suffix(end));
+        let with_models = KNOWN_ENDS.iter().filter(|(end, _)| !is_apart(end));
+        let base = with_models.filter_map(|(end, _)| path.strip_suffix(end)).next();
         format!("{}{MODELS}", base.unwrap_or(V1))
-    }
-}
-
-/// Path of a request in `dialect` below an endpoint's prefix, with `/v1`.
-#[must_use]
-pub fn default_path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Openai => "/v1/completions",
-        Dialect::OpenaiChat => "/v1/chat/completions",
     }
 }
 
@@ -266,14 +257,20 @@ impl fmt::Display for Bracketed<'_> {
 const V1: &str = "/v1";
 const MODELS: &str = "/models";
 /// Ends of paths that are taken apart, the longer of two that match first.
-const KNOWN_ENDS: [(&str, Option<Dialect>); 3] = [
+const KNOWN_ENDS: [(&str, Option<Dialect>); 4] = [
     ("/chat/completions", Some(Dialect::OpenaiChat)),
     ("/completions", Some(Dialect::Openai)),
+    ("/messages", Some(Dialect::Messages)),
     (MODELS, None),
 ];
 /// Ends of paths of dialects that are not spoken: as prefixes they could only give a 404.
-const FOREIGN_ENDS: [&str; 6] =
-    ["/v1/responses", "/v1/messages", "/v1/embeddings", "/api/chat", "/api/generate", "/generate"];
+const FOREIGN_ENDS: [&str; 5] =
+    ["/v1/responses", "/v1/embeddings", "/api/chat", "/api/generate", "/generate"];
+
+/// Whether the list of models does not stand beside this path.
+fn is_apart(end: &str) -> bool {
+    end == MODELS
+}
 /// Longest host name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 

@@ -19,7 +19,7 @@ pub mod lint;
 mod secrets;
 mod text;
 
-pub use endpoint::{Address, Scheme, default_path};
+pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths, Prefix};

@@ -8,6 +8,7 @@ mod cases;
 mod cli;
 mod corpus;
 mod coverage;
+mod dialects;
 mod explain;
 mod faults;
 mod fit_run;

@@ -73,17 +73,16 @@ fn a_further_field_stands_in_the_place_of_ours() {
 #[test]
 fn names_and_prompts_are_escaped() {
     let options = BodyOptions { extra_body: map(json!({"a\"b": "c\\d"})), ..BodyOptions::default() };
-    for dialect in [Dialect::OpenaiChat, Dialect::Openai] {
+    for dialect in Dialect::ALL {
         let template = Template::new(dialect, "m\"\n", true, &options);
         let prompt = "quote \" slash \\ line \n null \0 你 🦀 \u{2028}";
         let read: Value = serde_json::from_str(&body(&template, prompt, u32::MAX)).unwrap();
-        let said = match dialect {
-            Dialect::OpenaiChat => &read["messages"][0]["content"],
-            Dialect::Openai => &read["prompt"],
-        };
-        assert_eq!(said, prompt);
-        assert_eq!(read["model"], "m\"\n");
+        let said = &read[dialect.prompt_field()];
+        assert_eq!(if said.is_array() { &said[0]["content"] } else { said }, prompt);
+        if let Some(model) = read.get("model") {
+            assert_eq!(model, "m\"\n");
+        }
         assert_eq!(read["a\"b"], "c\\d");
-        assert_eq!(read["max_tokens"], u32::MAX);
+        assert!(read.to_string().matches(&u32::MAX.to_string()).count() == 1, "{read}");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{RunArgs, value};
 use crate::api::Dialect;
-use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, default_path};
+use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target};
 
 /// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.
 pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) -> Result<(), Error> {
@@ -62,7 +62,7 @@ fn api(args: &RunArgs, named: Option<(Dialect, String)>, target: &mut Target) ->
             return Err(Error::new("--backend", format!("the URL's path {path} is of another API"), remedy));
         }
         target.dialect = dialect;
-        target.path = Some(path).filter(|path| path != default_path(dialect));
+        target.path = Some(path).filter(|path| path != dialect.path());
     }
     if let Some(dialect) = asked.filter(|dialect| *dialect != target.dialect) {
         target.dialect = dialect;
@@ -83,20 +83,13 @@ fn endpoint_path(path: &str, api_named: bool, target: &mut Target) -> Result<(),
     if let Some((dialect, _)) = of_path {
         if api_named && dialect != target.dialect {
             let wrong = format!("the path {path} is of another API than --backend");
-            let remedy = format!("give --backend {}", backend_name(dialect));
+            let remedy = format!("give --backend {}", dialect.name());
             return Err(Error::new("--endpoint", wrong, remedy));
         }
         target.dialect = dialect;
     }
-    target.path = Some(path.to_owned()).filter(|path| path != default_path(target.dialect));
+    target.path = Some(path.to_owned()).filter(|path| path != target.dialect.path());
     Ok(())
-}
-
-fn backend_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Openai => "openai",
-        Dialect::OpenaiChat => "openai-chat",
-    }
 }
 
 /// The URLs of `--base-url`, or that of vLLM's `--host` and `--port`.
@@ -166,7 +159,7 @@ pub(super) fn api_key(
     secrets: &mut Secrets,
 ) -> Result<(), Error> {
     let Some(given) = given else {
-        if !secrets.contains("Authorization")
+        if !KEY_HEADERS.iter().any(|name| secrets.contains(name))
             && let Some(key) = env(KEY_VARIABLE).filter(|key| !key.trim().is_empty())
         {
             plausible_secret("--api-key", KEY_VARIABLE, key.trim())?;
@@ -204,5 +197,7 @@ fn plausible_secret(option: &str, name: &str, value: &str) -> Result<(), Error> 
     }
 }
 
+/// Headers that authorise, each with some servers.
+const KEY_HEADERS: [&str; 3] = ["Authorization", "x-api-key", "api-key"];
 /// Where the key is looked for when none is given.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";

@@ -1,6 +1,6 @@
 //! What is asked, and in which form the answer comes.
 
-use crate::api::Dialect;
+use crate::api::Extra;
 use crate::plan::{Finding, Grade, Level, Plan, Rule, Workload};
 
 pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
@@ -55,10 +55,7 @@ fn warning(evidence: String, remedy: &str) -> Finding {
 
 /// The body field that stands in the place of our prompts, if there is one.
 fn prompt_override(plan: &Plan) -> Option<&'static str> {
-    let field = match plan.target.dialect {
-        Dialect::OpenaiChat => "messages",
-        Dialect::Openai => "prompt",
-    };
+    let field = plan.target.dialect.prompt_field();
     plan.workload.extra_body.contains_key(field).then_some(field)
 }
 
@@ -67,13 +64,19 @@ fn output_length(plan: &Plan) -> Option<Finding> {
     if workload.output_length_is_fixed() {
         return None;
     }
+    let dialect = plan.target.dialect;
+    let missing = !dialect.has(Extra::IgnoreEos);
     let refused = workload.options.dropped.iter().any(|field| field == "ignore_eos");
+    let why = match (missing, refused) {
+        (true, _) => format!("the API {} has no ignore_eos: ", dialect.name()),
+        (_, true) => "the server refuses ignore_eos: ".to_owned(),
+        _ => String::new(),
+    };
     let evidence = format!(
-        "{}answers end where the model ends them, after at most {} tokens",
-        if refused { "the server refuses ignore_eos: " } else { "" },
+        "{why}answers end where the model ends them, after at most {} tokens",
         workload.output_tokens
     );
-    let remedy = if refused {
+    let remedy = if missing || refused {
         "compare TPOT and token rates, which do not depend on lengths as E2E does"
     } else {
         "give --ignore-eos"
