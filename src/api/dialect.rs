@@ -2,10 +2,13 @@
 //!
 //! What an event means stands in one file per dialect.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Part};
-use super::{NotAnObject, Reader, messages, scan};
+use super::{NotAnObject, Reader, embeddings, llama_cpp, messages, ollama, responses, scan, sglang};
 use crate::wire::json::Json;
 
 /// The dialects that can be spoken.
@@ -19,6 +22,20 @@ pub enum Dialect {
     Openai,
     /// Anthropic messages, `/v1/messages`.
     Messages,
+    /// OpenAI responses, `/v1/responses`.
+    Responses,
+    /// Ollama's own chat, `/api/chat`.
+    OllamaChat,
+    /// Ollama's own generation, `/api/generate`.
+    OllamaGenerate,
+    /// llama.cpp's own completion, `/completion`.
+    #[serde(rename = "llama.cpp")]
+    LlamaCpp,
+    /// SGLang's own generation, `/generate`.
+    Sglang,
+    /// OpenAI embeddings, `/v1/embeddings`.
+    #[serde(rename = "openai-embeddings")]
+    Embeddings,
 }
 
 /// Optional parts of a request that not every dialect has.
@@ -47,7 +64,17 @@ pub enum Framing {
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::Openai, Dialect::Messages];
+    pub const ALL: [Dialect; 9] = [
+        Dialect::OpenaiChat,
+        Dialect::Openai,
+        Dialect::Messages,
+        Dialect::Responses,
+        Dialect::OllamaChat,
+        Dialect::OllamaGenerate,
+        Dialect::LlamaCpp,
+        Dialect::Sglang,
+        Dialect::Embeddings,
+    ];
 
     /// The name, as plans and `--backend` have it.
     #[must_use]
@@ -56,6 +83,12 @@ impl Dialect {
             Dialect::OpenaiChat => "openai-chat",
             Dialect::Openai => "openai",
             Dialect::Messages => "messages",
+            Dialect::Responses => "responses",
+            Dialect::OllamaChat => "ollama-chat",
+            Dialect::OllamaGenerate => "ollama-generate",
+            Dialect::LlamaCpp => "llama.cpp",
+            Dialect::Sglang => "sglang",
+            Dialect::Embeddings => "openai-embeddings",
         }
     }
 
@@ -66,6 +99,12 @@ impl Dialect {
             Dialect::OpenaiChat => "/v1/chat/completions",
             Dialect::Openai => "/v1/completions",
             Dialect::Messages => "/v1/messages",
+            Dialect::Responses => "/v1/responses",
+            Dialect::OllamaChat => "/api/chat",
+            Dialect::OllamaGenerate => "/api/generate",
+            Dialect::LlamaCpp => "/completion",
+            Dialect::Sglang => "/generate",
+            Dialect::Embeddings => "/v1/embeddings",
         }
     }
 
@@ -73,17 +112,25 @@ impl Dialect {
     #[must_use]
     pub fn prompt_field(self) -> &'static str {
         match self {
-            Dialect::OpenaiChat | Dialect::Messages => "messages",
-            Dialect::Openai => "prompt",
+            Dialect::OpenaiChat | Dialect::Messages | Dialect::OllamaChat => "messages",
+            Dialect::Openai | Dialect::OllamaGenerate | Dialect::LlamaCpp => "prompt",
+            Dialect::Responses | Dialect::Embeddings => "input",
+            Dialect::Sglang => "text",
         }
     }
 
     /// Whether a request can ask for `extra`.
     #[must_use]
-    pub fn has(self, _extra: Extra) -> bool {
+    pub fn has(self, extra: Extra) -> bool {
         match self {
             Dialect::OpenaiChat | Dialect::Openai => true,
-            Dialect::Messages => false,
+            Dialect::LlamaCpp => extra == Extra::IgnoreEos,
+            Dialect::Sglang => matches!(extra, Extra::IgnoreEos | Extra::MinTokens),
+            Dialect::Messages
+            | Dialect::Responses
+            | Dialect::OllamaChat
+            | Dialect::OllamaGenerate
+            | Dialect::Embeddings => false,
         }
     }
 
@@ -96,7 +143,7 @@ impl Dialect {
     /// Whether its answers are text, of which a request limits the length.
     #[must_use]
     pub fn generates(self) -> bool {
-        true
+        self != Dialect::Embeddings
     }
 
     /// Headers that its servers want beside the usual ones.
@@ -111,7 +158,10 @@ impl Dialect {
     /// How its streams are framed.
     #[must_use]
     pub fn framing(self) -> Framing {
-        Framing::Events
+        match self {
+            Dialect::OllamaChat | Dialect::OllamaGenerate => Framing::Lines,
+            _ => Framing::Events,
+        }
     }
 
     /// Reads the data of one event of a stream. Only what is new counts: a `message` repeated beside the `delta` is
@@ -120,7 +170,9 @@ impl Dialect {
     /// # Errors
     /// [`NotAnObject`]; nothing has been reported then.
     pub fn read_event<R: Reader>(self, json: &mut Json, data: &[u8], to: &mut R) -> Result<(), NotAnObject> {
-        if let Some(known) = scan::scan(self, data, R::WANTS_TEXT) {
+        if matches!(self, Dialect::OpenaiChat | Dialect::Openai)
+            && let Some(known) = scan::scan(self, data, R::WANTS_TEXT)
+        {
             if let Some((channel, text)) = known.piece {
                 to.piece(known.choice, channel, text);
             }
@@ -138,6 +190,11 @@ impl Dialect {
             Dialect::OpenaiChat => answer::read(json, body, Part::Message, to),
             Dialect::Openai => answer::read(json, body, Part::Text, to),
             Dialect::Messages => messages::read_whole(json, body, to),
+            Dialect::Responses => responses::read_whole(json, body, to),
+            Dialect::OllamaChat | Dialect::OllamaGenerate => ollama::read(json, body, to),
+            Dialect::LlamaCpp => llama_cpp::read(json, body, to),
+            Dialect::Sglang => sglang::read(json, body, to),
+            Dialect::Embeddings => embeddings::read(json, body, to),
         }
     }
 
@@ -151,6 +208,11 @@ impl Dialect {
             Dialect::OpenaiChat => answer::read(json, data, Part::Delta, to),
             Dialect::Openai => answer::read(json, data, Part::Text, to),
             Dialect::Messages => messages::read_event(json, data, to),
+            Dialect::Responses => responses::read_event(json, data, to),
+            Dialect::OllamaChat | Dialect::OllamaGenerate => ollama::read(json, data, to),
+            Dialect::LlamaCpp => llama_cpp::read(json, data, to),
+            Dialect::Sglang => sglang::read(json, data, to),
+            Dialect::Embeddings => embeddings::read(json, data, to),
         }
     }
 }

@@ -9,10 +9,15 @@
 mod answer;
 mod chat;
 mod dialect;
+mod embeddings;
 pub mod failure;
+mod llama_cpp;
 mod messages;
+mod ollama;
 pub mod request;
+mod responses;
 mod scan;
+mod sglang;
 pub mod usage;
 
 pub use dialect::{Dialect, Extra, Framing};

@@ -11,7 +11,7 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, messages};
+use super::{Dialect, embeddings, llama_cpp, messages, ollama, responses, sglang};
 
 /// What is asked for in every body.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +75,12 @@ impl Template {
             }),
             Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![Part::Prompt])),
             Dialect::Messages => messages::fields(&order),
+            Dialect::Responses => responses::fields(&order),
+            Dialect::OllamaChat => ollama::chat_fields(&order),
+            Dialect::OllamaGenerate => ollama::generate_fields(&order),
+            Dialect::LlamaCpp => llama_cpp::fields(&order),
+            Dialect::Sglang => sglang::fields(&order),
+            Dialect::Embeddings => embeddings::fields(&order),
         };
         fields.further(&options.extra_body);
         Template { parts: fields.into_parts() }
@@ -158,6 +164,13 @@ impl Fields {
     pub(super) fn fixed_all(&mut self, values: &Map<String, Value>) {
         for (name, value) in values {
             self.fixed(name, value);
+        }
+    }
+
+    /// Adds sampling parameters, where the penalty for repetition has another name.
+    pub(super) fn sampling(&mut self, values: &Map<String, Value>, repetition: &str) {
+        for (name, value) in values {
+            self.fixed(if name == "repetition_penalty" { repetition } else { name }, value);
         }
     }
 

@@ -256,15 +256,28 @@ fn not(option: &str, text: &str, what: &str, example: &str) -> Error {
 
 const SLO_KEYS: [&str; 5] = ["ttft", "ttfa", "tpot", "itl_max", "e2e"];
 /// Names of APIs in this program, vLLM's and SGLang's clients, aiperf, GuideLLM and servebench.
-const BACKENDS: [(&str, Dialect); 13] = [
+const BACKENDS: [(&str, Dialect); 26] = [
     ("anthropic", Dialect::Messages),
     ("chat", Dialect::OpenaiChat),
     ("chat_completions", Dialect::OpenaiChat),
     ("completions", Dialect::Openai),
+    ("embeddings", Dialect::Embeddings),
+    ("llama-cpp", Dialect::LlamaCpp),
+    ("llama.cpp", Dialect::LlamaCpp),
+    ("llamacpp", Dialect::LlamaCpp),
     ("messages", Dialect::Messages),
+    ("ollama", Dialect::OllamaChat),
+    ("ollama-chat", Dialect::OllamaChat),
+    ("ollama-generate", Dialect::OllamaGenerate),
     ("openai", Dialect::Openai),
     ("openai-chat", Dialect::OpenaiChat),
     ("openai-completions", Dialect::Openai),
+    ("openai-embeddings", Dialect::Embeddings),
+    ("openai-responses", Dialect::Responses),
+    ("responses", Dialect::Responses),
+    ("sglang", Dialect::Sglang),
+    ("sglang-embedding", Dialect::Embeddings),
+    ("sglang-native", Dialect::Sglang),
     ("sglang-oai", Dialect::Openai),
     ("sglang-oai-chat", Dialect::OpenaiChat),
     ("text_completions", Dialect::Openai),

@@ -176,6 +176,9 @@ impl Leg {
     /// How the answer to request `index` is read.
     #[must_use]
     pub(crate) fn ask_of(&self, index: u64) -> Ask {
+        if !self.ask.dialect.generates() {
+            return self.ask;
+        }
         Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask }
     }
 }

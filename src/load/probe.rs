@@ -169,15 +169,16 @@ pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeE
 }
 
 /// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the
-/// same for all.
+/// same for all, or where answers have no length.
 #[must_use]
 pub fn ask_of(plan: &Plan) -> Ask {
+    let length = plan.workload.output_tokens.fixed().filter(|_| plan.target.dialect.generates());
     Ask {
         dialect: plan.target.dialect,
         stream: plan.target.stream,
         answers: plan.workload.choices.max(1),
         prompts: 1,
-        max_tokens: plan.workload.output_tokens.fixed().unwrap_or(0),
+        max_tokens: length.unwrap_or(0),
     }
 }
 
@@ -238,7 +239,7 @@ fn refused(exchange: &Exchange, model: &str) -> ProbeError {
             ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})"))
         }
         (Class::Malformed, _) => ProbeError::NotReady(format!(
-            "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-streaming",
+            "what answers is not a stream of this API ({}{said}); check --base-url and --backend, or try --no-streaming",
             outcome.kind.name()
         )),
         _ => ProbeError::NotReady(format!("the server does not answer a short request ({label}{said})")),

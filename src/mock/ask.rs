@@ -7,7 +7,9 @@
 
 mod fields;
 mod messages;
+mod native;
 mod ollama;
+mod responses;
 #[cfg(test)]
 mod tests;
 
@@ -25,12 +27,20 @@ use fields::{bad_request, flag, integer, invalid, lookup, narrow, words};
 pub(super) enum Surface {
     /// OpenAI's chat completions.
     Chat,
+    /// OpenAI's embeddings.
+    Embeddings,
+    /// llama.cpp's `/completion`.
+    LlamaCpp,
     /// Anthropic's messages.
     Messages,
     /// Ollama's `/api/chat`.
     OllamaChat,
     /// Ollama's `/api/generate`.
     OllamaGenerate,
+    /// OpenAI's responses.
+    Responses,
+    /// SGLang's `/generate`.
+    Sglang,
     /// OpenAI's text completions.
     Text,
 }
@@ -107,7 +117,11 @@ impl Surface {
             "/api/generate" => Some(Surface::OllamaGenerate),
             "/v1/chat/completions" => Some(Surface::Chat),
             "/v1/completions" => Some(Surface::Text),
+            "/completion" => Some(Surface::LlamaCpp),
+            "/generate" => Some(Surface::Sglang),
+            "/v1/embeddings" => Some(Surface::Embeddings),
             "/v1/messages" => Some(Surface::Messages),
+            "/v1/responses" => Some(Surface::Responses),
             _ => None,
         }
     }
@@ -119,17 +133,22 @@ impl Surface {
 
     /// Whether streams end with `[DONE]`.
     pub(super) fn has_done(self) -> bool {
-        matches!(self, Surface::Chat | Surface::Text)
+        matches!(self, Surface::Chat | Surface::Sglang | Surface::Text)
     }
 
     /// Whether an answer consists of parts that are opened and closed by events of their own.
     pub(super) fn has_parts(self) -> bool {
-        matches!(self, Surface::Messages)
+        matches!(self, Surface::Messages | Surface::Responses)
     }
 
     /// Whether the last event of a stream is the only one that says that it has ended, and why.
     pub(super) fn ends_in_one_event(self) -> bool {
-        self.is_ollama()
+        self.is_ollama() || matches!(self, Surface::LlamaCpp | Surface::Responses)
+    }
+
+    /// Whether events differ in more than the words of their tokens.
+    pub(super) fn differs_by_event(self) -> bool {
+        matches!(self, Surface::LlamaCpp | Surface::Sglang)
     }
 }
 
@@ -145,7 +164,11 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
             let messages = fields["messages"].as_array().into_iter().flatten();
             messages.filter_map(|message| message["content"].as_str()).collect()
         }
-        Surface::Text | Surface::OllamaGenerate => fields["prompt"].as_str().into_iter().collect(),
+        Surface::Text | Surface::OllamaGenerate | Surface::LlamaCpp => {
+            fields["prompt"].as_str().into_iter().collect()
+        }
+        Surface::Embeddings | Surface::Responses => fields["input"].as_str().into_iter().collect(),
+        Surface::Sglang => fields["text"].as_str().into_iter().collect(),
     };
     let words = texts.iter().flat_map(|text| fields::tokens(text)).map(|word| {
         let mut hasher = DefaultHasher::new();
@@ -171,7 +194,11 @@ pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<As
     check_model(&fields, terms)?;
     match surface {
         Surface::Chat | Surface::Text => openai(surface, &fields, terms),
+        Surface::Embeddings => native::embeddings(&fields, terms),
+        Surface::LlamaCpp => native::llama_cpp(&fields, terms),
         Surface::Messages => messages::read(&fields, terms),
+        Surface::Responses => responses::read(&fields, terms),
+        Surface::Sglang => native::sglang(&fields, terms),
         Surface::OllamaChat | Surface::OllamaGenerate => ollama::read(surface, &fields, terms),
     }
 }
@@ -179,7 +206,7 @@ pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<As
 /// Reads the fields of a completion.
 fn openai(surface: Surface, fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Ask, Denial> {
     let (prompts, prompt_tokens) = match surface {
-        Surface::Text => prompt_tokens(fields)?,
+        Surface::Text => prompt_tokens(fields, "prompt")?,
         _ => (1, messages_tokens(fields)?),
     };
     let (tokens, finish) = tokens(fields, prompt_tokens, terms)?;
@@ -341,10 +368,11 @@ fn messages_tokens(fields: &Map<String, Value>) -> Result<u32, Denial> {
 }
 
 /// Number of prompts and the tokens of all: a text, a list of texts, a list of ids, or a list of lists of ids.
-fn prompt_tokens(fields: &Map<String, Value>) -> Result<(u64, u32), Denial> {
-    let wrong = || invalid("string_type", "body.prompt", "Input should be a valid string");
-    match fields.get("prompt") {
-        None => Err(invalid("missing", "body.prompt", "Field required")),
+fn prompt_tokens(fields: &Map<String, Value>, name: &str) -> Result<(u64, u32), Denial> {
+    let at = format!("body.{name}");
+    let wrong = || invalid("string_type", &at, "Input should be a valid string");
+    match fields.get(name) {
+        None => Err(invalid("missing", &at, "Field required")),
         Some(Value::String(text)) => Ok((1, narrow(words(text)))),
         Some(Value::Array(items)) if items.is_empty() => Err(wrong()),
         Some(Value::Array(items)) if items.iter().all(Value::is_u64) => Ok((1, narrow(items.len()))),

@@ -118,8 +118,14 @@ mod tests {
 
     #[test]
     fn a_patched_template_is_the_event_rendered_anew() {
-        let surfaces =
-            [Surface::Chat, Surface::Messages, Surface::OllamaChat, Surface::OllamaGenerate, Surface::Text];
+        let surfaces = [
+            Surface::Chat,
+            Surface::Messages,
+            Surface::OllamaChat,
+            Surface::OllamaGenerate,
+            Surface::Responses,
+            Surface::Text,
+        ];
         for surface in surfaces {
             for (vocabulary, crlf) in [(Vocabulary::Plain, false), (Vocabulary::MultiByte, true)] {
                 let face = Face { vocabulary, tool: Some("\"f\"".into()), ..face(surface) };

@@ -3,8 +3,10 @@
 //! What is said when is `generation`'s business, how bytes are framed `event`'s.
 
 mod messages;
+mod native;
 mod ollama;
 mod openai;
+mod responses;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -98,22 +100,31 @@ impl Face {
     pub(super) fn open(&self, choice: u32, usage: Option<Counts>, out: &mut Vec<u8>) {
         match self.surface {
             Surface::Messages => self.message_start(usage, out),
+            Surface::Responses => self.response_created(out),
             _ => self.role(choice, usage, out),
         }
     }
 
     /// Appends what comes between the part before and that of `piece`, its first one.
     pub(super) fn open_part(&self, piece: &Piece, out: &mut Vec<u8>) {
-        if self.surface == Surface::Messages {
-            self.message_block(piece, out);
+        match self.surface {
+            Surface::Messages => self.message_block(piece, out),
+            Surface::Responses => self.response_item(piece, out),
+            _ => {}
         }
     }
 
     /// Appends what closes the last part of an answer.
     pub(super) fn close_part(&self, whole: &Whole, out: &mut Vec<u8>) {
-        if self.surface == Surface::Messages {
-            let has_both = whole.reasoning > 0 && whole.tokens > whole.reasoning;
-            self.message_block_stop(u32::from(has_both), out);
+        let reasoning = whole.reasoning.min(whole.tokens);
+        let has_answer = whole.tokens > reasoning;
+        match self.surface {
+            Surface::Messages => self.message_block_stop(u32::from(reasoning > 0 && has_answer), out),
+            Surface::Responses if has_answer => {
+                self.response_item_done(self.answer_channel(), reasoning..whole.tokens, out);
+            }
+            Surface::Responses => self.response_item_done(Channel::Reasoning, 0..reasoning, out),
+            _ => {}
         }
     }
 
@@ -121,7 +132,12 @@ impl Face {
     pub(super) fn content(&self, piece: &Piece, usage: Option<Counts>, out: &mut Vec<u8>) -> Range<usize> {
         match self.surface {
             Surface::Chat | Surface::Text => self.openai_event(piece, usage, out),
+            // Nothing of it is streamed.
+            Surface::Embeddings => out.len()..out.len(),
+            Surface::LlamaCpp => self.llama_event(piece, usage, out),
             Surface::Messages => self.message_delta(piece, out),
+            Surface::Responses => self.response_delta(piece, out),
+            Surface::Sglang => self.sglang_event(piece, usage, out),
             Surface::OllamaChat | Surface::OllamaGenerate => self.ollama_line(piece, out),
         }
     }
@@ -130,7 +146,11 @@ impl Face {
     pub(super) fn whole(&self, whole: &Whole, out: &mut Vec<u8>) {
         match self.surface {
             Surface::Chat | Surface::Text => self.openai_whole(whole, out),
+            Surface::Embeddings => self.embeddings(whole, out),
+            Surface::LlamaCpp => self.llama_whole(whole, out),
             Surface::Messages => self.message_whole(whole, out),
+            Surface::Responses => self.response_whole(whole, out),
+            Surface::Sglang => self.sglang_whole(whole, out),
             Surface::OllamaChat | Surface::OllamaGenerate => self.ollama_whole(whole, out),
         }
     }

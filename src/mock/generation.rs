@@ -263,7 +263,8 @@ impl Generation {
         let framing = self.framing();
         // The first fragment of a tool's arguments opens them.
         let opens = piece.channel == Channel::Tool && piece.nth <= 1;
-        if opens || piece.end.is_some() || piece.padding > 0 || self.continuous_usage() {
+        let is_alone = self.continuous_usage() || self.ask.surface.differs_by_event();
+        if opens || piece.end.is_some() || piece.padding > 0 || is_alone {
             let usage = self.usage_so_far(piece.choice, piece.from + piece.tokens);
             let mut payload = Vec::new();
             self.face.content(piece, usage, &mut payload);
@@ -340,7 +341,11 @@ impl Generation {
         self.open_choice(choice, out);
         let sent = self.choices[choice as usize].sent;
         let mut payload = Vec::new();
-        self.face.finish(choice, self.ask.finish, self.usage_so_far(choice, sent), &mut payload);
+        if surface == Surface::Sglang {
+            self.face.sglang_finish(&self.whole(self.asked), &mut payload);
+        } else {
+            self.face.finish(choice, self.ask.finish, self.usage_so_far(choice, sent), &mut payload);
+        }
         event::frame(self.framing(), &payload, out);
     }
 
@@ -359,6 +364,8 @@ impl Generation {
             Surface::OllamaChat | Surface::OllamaGenerate if ends => {
                 self.face.ollama_done(&whole, &mut payload);
             }
+            Surface::LlamaCpp if ends => self.face.llama_end(&whole, &mut payload),
+            Surface::Responses if ends => self.face.response_end(&whole, &mut payload),
             _ => {}
         }
         event::frame_all(framing, &payload, out);
@@ -392,7 +399,8 @@ impl Generation {
         let half = out.event.len() / 2;
         match how {
             None => {
-                out.content.push(Content { choice: 0, tokens: whole.tokens * whole.choices, due });
+                let made = if self.ask.surface == Surface::Embeddings { 0 } else { whole.tokens };
+                out.content.push(Content { choice: 0, tokens: made * whole.choices, due });
                 return if self.is_spoiled() { Progress::Failed } else { Progress::Done };
             }
             Some(Break::BadJson | Break::ErrorEvent) => return Progress::Failed,
@@ -413,9 +421,9 @@ impl Generation {
             Break::ErrorEvent => {
                 let message = "The engine has died.".to_owned();
                 let denial = Denial { status: 500, kind: "InternalServerError", param: None, message };
-                let name = if self.ask.surface == Surface::Messages { "event: error\n" } else { "" };
-                let error = Reply::error_of(self.ask.surface, &denial);
-                self.break_with(name, &error.body, out)
+                let name = if self.ask.surface.has_parts() { "event: error\n" } else { "" };
+                let error = reply::error_event(self.ask.surface, &denial);
+                self.break_with(name, &error, out)
             }
             Break::Half => {
                 let mut whole = Vec::new();

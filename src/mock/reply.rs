@@ -149,6 +149,19 @@ pub(super) fn write_stream_head(content_type: &str, manner: Manner, out: &mut Ve
     out.extend_from_slice(b"\r\n");
 }
 
+/// The data of an event that says that an answer has failed.
+pub(super) fn error_event(surface: Surface, denial: &Denial) -> Vec<u8> {
+    match surface {
+        Surface::Responses => {
+            let error = json!({
+                "type": "error", "code": "server_error", "message": denial.message, "param": null,
+            });
+            error.to_string().into_bytes()
+        }
+        _ => Reply::error_of(surface, denial).body,
+    }
+}
+
 /// The JSON of an error, also used inside a stream.
 pub(super) fn error_body(denial: &Denial) -> Vec<u8> {
     let Denial { status, kind, param, message } = denial;

@@ -132,12 +132,22 @@ mod tests {
             assert_eq!(status(Method::Head, path), 200, "{path}");
             assert_eq!(status(Method::Post, path), 405, "{path}");
         }
-        for path in ["/v1/chat/completions", "/api/chat", "/v1/completions", "/api/generate"] {
+        for path in [
+            "/v1/chat/completions",
+            "/api/chat",
+            "/v1/completions",
+            "/api/generate",
+            "/completion",
+            "/generate",
+            "/v1/embeddings",
+            "/v1/messages",
+            "/v1/responses",
+        ] {
             assert_eq!(status(Method::Get, path), 405);
             assert_eq!(status(Method::Other, path), 405);
         }
         assert_eq!((status(Method::Post, "/metrics"), status(Method::Post, "/truth")), (405, 405));
-        for path in ["/", "/v1/chat/completions/", "/v1/embeddings", ""] {
+        for path in ["/", "/v1/chat/completions/", "/v1/rerank", ""] {
             assert_eq!(status(Method::Post, path), 404, "{path}");
         }
     }
@@ -161,6 +171,8 @@ mod tests {
         };
         assert!(error("/api/generate")["error"].is_string());
         assert!(error("/v1/completions")["error"]["message"].is_string());
+        assert_eq!(error("/v1/messages")["type"], "error");
+        assert_eq!(error("/v1/messages")["error"]["type"], "not_found_error");
     }
 
     #[test]

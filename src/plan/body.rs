@@ -7,9 +7,11 @@ use crate::api::Extra;
 use crate::api::request::BodyOptions;
 
 impl Plan {
-    /// Switches off optional request fields that the target's dialect does not have, and gives their names.
+    /// Switches off optional request fields that the target's dialect does not have, and gives their names; the same
+    /// without a name for streams.
     pub fn fit_dialect(&mut self) -> Vec<&'static str> {
         let dialect = self.target.dialect;
+        self.target.stream &= dialect.streams();
         let options = &mut self.workload.options;
         let fields = [
             ("ignore_eos", Extra::IgnoreEos, &mut options.ignore_eos),

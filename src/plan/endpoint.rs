@@ -123,8 +123,8 @@ impl Target {
     pub fn models_path(&self) -> String {
         let path = self.request_path();
         let path = path.split('?').next().unwrap_or(path);
-        let with_models = KNOWN_ENDS.iter().filter(|(end, _)| !is_apart(end));
-        let base = with_models.filter_map(|(end, _)| path.strip_suffix(end)).next();
+        let beside = KNOWN_ENDS.iter().filter(|(_, dialect)| dialect.is_some_and(is_beside_models));
+        let base = beside.filter_map(|(end, _)| path.strip_suffix(end)).next();
         format!("{}{MODELS}", base.unwrap_or(V1))
     }
 }
@@ -257,20 +257,26 @@ impl fmt::Display for Bracketed<'_> {
 const V1: &str = "/v1";
 const MODELS: &str = "/models";
 /// Ends of paths that are taken apart, the longer of two that match first.
-const KNOWN_ENDS: [(&str, Option<Dialect>); 4] = [
+const KNOWN_ENDS: [(&str, Option<Dialect>); 10] = [
     ("/chat/completions", Some(Dialect::OpenaiChat)),
     ("/completions", Some(Dialect::Openai)),
     ("/messages", Some(Dialect::Messages)),
+    ("/responses", Some(Dialect::Responses)),
+    ("/embeddings", Some(Dialect::Embeddings)),
+    ("/api/chat", Some(Dialect::OllamaChat)),
+    ("/api/generate", Some(Dialect::OllamaGenerate)),
+    ("/generate", Some(Dialect::Sglang)),
+    ("/completion", Some(Dialect::LlamaCpp)),
     (MODELS, None),
 ];
 /// Ends of paths of dialects that are not spoken: as prefixes they could only give a 404.
-const FOREIGN_ENDS: [&str; 5] =
-    ["/v1/responses", "/v1/embeddings", "/api/chat", "/api/generate", "/generate"];
+const FOREIGN_ENDS: [&str; 4] = ["/generate_stream", "/v1/rerank", "/v1/score", "/v1/images/generations"];
 
-/// Whether the list of models does not stand beside this path.
-fn is_apart(end: &str) -> bool {
-    end == MODELS
+/// Whether the list of models stands beside a request of this path.
+fn is_beside_models(dialect: Dialect) -> bool {
+    dialect.path().starts_with(V1)
 }
+
 /// Longest host name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
@@ -319,6 +325,10 @@ mod tests {
         assert_eq!(request("h/v1/chat/completions"), chat("/v1/chat/completions"));
         assert_eq!(request("h/api/paas/v4/chat/completions"), chat("/chat/completions"));
         assert_eq!(request("h/v1/completions"), Some((Dialect::Openai, "/v1/completions".to_owned())));
+        assert_eq!(request("h/gw/generate"), Some((Dialect::Sglang, "/generate".to_owned())));
+        for dialect in Dialect::ALL {
+            assert_eq!(request(&format!("h{}", dialect.path())), Some((dialect, dialect.path().to_owned())));
+        }
         assert_eq!(request("h/v1"), None);
         assert_eq!(request("h/v1/models"), None);
     }
@@ -391,8 +401,8 @@ mod tests {
         assert_eq!(wrong("h/#top"), "the URL has a fragment (#)");
         assert_eq!(wrong("h/a b"), "the path of the URL has a character ' '");
         assert_eq!(
-            wrong("h/v1/responses"),
-            "the path /v1/responses belongs to an API that is not spoken yet"
+            wrong("h/generate_stream"),
+            "the path /generate_stream belongs to an API that is not spoken yet"
         );
     }
 
@@ -405,5 +415,8 @@ mod tests {
         assert_eq!(models(Dialect::Openai, None), "/v1/models");
         assert_eq!(models(Dialect::OpenaiChat, Some("/chat/completions?v=1")), "/models");
         assert_eq!(models(Dialect::OpenaiChat, Some("/odd/path")), "/v1/models");
+        for dialect in Dialect::ALL {
+            assert_eq!(models(dialect, None), "/v1/models", "{dialect:?}");
+        }
     }
 }

@@ -118,7 +118,14 @@ fn an_early_opening_is_no_first_token() {
 
 #[test]
 fn reasoning_is_told_from_the_answer_where_the_dialect_has_it() {
-    for dialect in [Dialect::OpenaiChat, Dialect::Messages] {
+    let thinking = [
+        Dialect::OpenaiChat,
+        Dialect::Messages,
+        Dialect::Responses,
+        Dialect::OllamaChat,
+        Dialect::OllamaGenerate,
+    ];
+    for dialect in thinking {
         let slow = tokload::model::Settings::fixed(5.0, 20.0);
         let run = run(dialect, |settings| (settings.reasoning, settings.serving) = (2, slow.clone()));
         for record in run.measured() {
@@ -130,11 +137,13 @@ fn reasoning_is_told_from_the_answer_where_the_dialect_has_it() {
 
 #[test]
 fn fragments_of_a_tool_call_are_content() {
-    for dialect in [Dialect::OpenaiChat, Dialect::Messages] {
+    for dialect in [Dialect::OpenaiChat, Dialect::Messages, Dialect::Responses, Dialect::OllamaChat] {
         let run = run(dialect, |settings| settings.tool_call = true);
         for record in run.measured() {
             check_whole(dialect, record);
-            assert_eq!((record.events, record.answer), (TOKENS, record.first), "{dialect:?}");
+            // Ollama's come in one.
+            let events = if dialect == Dialect::OllamaChat { 1 } else { TOKENS };
+            assert_eq!((record.events, record.answer), (events, record.first), "{dialect:?}");
         }
     }
 }
@@ -160,7 +169,8 @@ fn a_stream_that_is_cut_is_no_success() {
 #[test]
 fn what_is_left_out_is_noticed() {
     for dialect in streaming() {
-        let has_both = matches!(dialect, Dialect::OpenaiChat | Dialect::Openai | Dialect::Messages);
+        let has_both =
+            matches!(dialect, Dialect::OpenaiChat | Dialect::Openai | Dialect::Messages | Dialect::Sglang);
         let expected = if has_both { Class::Ok } else { Class::Truncated };
         let run = with(dialect, Fault::Flaw(Flaw::NoDone));
         assert_eq!(run.count(expected), 6, "{dialect:?}");

@@ -18,6 +18,10 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     if args.streaming && args.no_streaming {
         return Err(Error::new("--no-streaming", "contradicts --streaming", "give one of them"));
     }
+    if args.streaming && !target.dialect.streams() {
+        let wrong = format!("answers of the API {} are not streamed", target.dialect.name());
+        return Err(Error::new("--streaming", wrong, "leave it out"));
+    }
     target.stream = args.streaming || (!args.no_streaming && target.stream);
     target.tls.insecure |= args.insecure;
     if args.cacert.is_some() {

@@ -6,7 +6,7 @@ use crate::plan::{Finding, Grade, Level, Plan, Rule, Workload};
 pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
     found.extend(identical_prompts(plan));
     found.extend(output_length(plan));
-    if !plan.target.stream {
+    if !plan.target.stream && plan.target.dialect.streams() {
         found.push(Finding::new(
             Rule::NotStreaming,
             Grade::Warn,
@@ -61,7 +61,7 @@ fn prompt_override(plan: &Plan) -> Option<&'static str> {
 
 fn output_length(plan: &Plan) -> Option<Finding> {
     let workload = &plan.workload;
-    if workload.output_length_is_fixed() {
+    if workload.output_length_is_fixed() || !plan.target.dialect.generates() {
         return None;
     }
     let dialect = plan.target.dialect;
