@@ -31,7 +31,8 @@ pub struct RunArgs {
     /// path of the request (default: the backend's, /v1/chat/completions)
     #[argh(option, arg_name = "path")]
     pub endpoint: Option<String>,
-    /// API: openai-chat or openai, which is text completions (default: openai-chat, or what the URL's path says)
+    /// API: openai-chat, openai (text completions), messages, responses, ollama, ollama-generate, llama.cpp, sglang or
+    /// openai-embeddings (default: openai-chat, or what the URL's path says)
     #[argh(option, arg_name = "api")]
     pub backend: Option<String>,
     /// model asked for; repeat for several, which requests take in turn (default: the only one of the server)
@@ -334,7 +335,8 @@ pub struct ReportArgs {
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct LintArgs {}
 
-/// Serve the APIs of OpenAI and Ollama with set times and set faults, to test load generators with.
+/// Serve the APIs of OpenAI, Anthropic, Ollama, llama.cpp and SGLang with set times and set faults, to test load
+/// generators with.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct MockServerArgs {
     /// address to listen on (default: 127.0.0.1)

@@ -99,6 +99,11 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
+        let dialect = plan.target.dialect;
+        if !dialect.generates() && plan.slo != (Slo { e2e_ms: plan.slo.e2e_ms, ..Slo::default() }) {
+            let wrong = format!("answers of the API {} have no tokens to wait for", dialect.name());
+            return Err(Error::new("--goodput", wrong, "give e2e alone, as in e2e:100"));
+        }
     }
     client(args, &mut plan)?;
     declared(args, &mut plan.declared)?;

@@ -2,16 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Plan, Sampling, Workload};
+use super::{Plan, Sampling, Slo, Workload};
 use crate::api::Extra;
 use crate::api::request::BodyOptions;
 
 impl Plan {
     /// Switches off optional request fields that the target's dialect does not have, and gives their names; the same
-    /// without a name for streams.
+    /// without a name for streams and for limits on what its answers do not have.
     pub fn fit_dialect(&mut self) -> Vec<&'static str> {
         let dialect = self.target.dialect;
         self.target.stream &= dialect.streams();
+        if !dialect.generates() {
+            self.slo = Slo { e2e_ms: self.slo.e2e_ms, ..Slo::default() };
+        }
         let options = &mut self.workload.options;
         let fields = [
             ("ignore_eos", Extra::IgnoreEos, &mut options.ignore_eos),
@@ -80,6 +83,16 @@ mod tests {
         assert_eq!(fitted(Dialect::Openai), (vec![], true, true));
         let all = vec!["ignore_eos", "stream_options", "continuous_usage_stats"];
         assert_eq!(fitted(Dialect::Messages), (all, false, false));
+        assert_eq!(
+            fitted(Dialect::LlamaCpp),
+            (vec!["stream_options", "continuous_usage_stats"], true, false)
+        );
+        let mut plan = Plan::new(1);
+        plan.target.dialect = Dialect::Embeddings;
+        plan.slo.e2e_ms = Some(80.0);
+        plan.complete();
+        assert_eq!(plan.slo, Slo { e2e_ms: Some(80.0), ..Slo::default() });
+        assert!(!plan.target.stream);
     }
 
     #[test]
