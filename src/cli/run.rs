@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::Dialect;
 use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
@@ -143,20 +144,27 @@ fn terminal_width() -> Option<usize> {
 /// What a user would probably do next.
 fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
     let mut next = Vec::new();
+    let plan = run.plan.read().ok();
+    let dialect = plan.as_ref().map(|plan| plan.target.dialect).unwrap_or_default();
     if let Some(saved) = saved {
-        next.push(format!("tokload report {saved} --goodput ttft:1000 tpot:100"));
+        let limits = if dialect.generates() { "ttft:1000 tpot:100" } else { "e2e:100" };
+        next.push(format!("tokload report {saved} --goodput {limits}"));
     }
     if run.is_simulated() {
         next.push("tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned());
-    } else if let Ok(plan) = run.plan.read()
+    } else if let Some(plan) = plan
         && let Some(endpoint) = plan.target.endpoints.first()
     {
-        let url = &endpoint.url;
-        next.push(if plan.levels.len() > 1 {
-            format!("tokload run --base-url {url} --request-rate 2 --duration 120s")
+        let api = match dialect {
+            Dialect::OpenaiChat => String::new(),
+            other => format!(" --backend {}", other.name()),
+        };
+        let load = if plan.levels.len() > 1 {
+            "--request-rate 2 --duration 120s"
         } else {
-            format!("tokload run --base-url {url} --max-concurrency 1,2,4,8,16")
-        });
+            "--max-concurrency 1,2,4,8,16"
+        };
+        next.push(format!("tokload run --base-url {}{api} {load}", endpoint.url));
     }
     next
 }
