@@ -12,7 +12,9 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{self, Channel, Dialect, Framing};
+use std::sync::Arc;
+
+use crate::api::{self, Channel, Dialect, Framing, Shape};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
 use crate::time::Stamp;
@@ -40,10 +42,12 @@ pub struct Arrival {
 }
 
 /// What was asked, as far as the reading of the answer depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Dialect of the answer.
     pub dialect: Dialect,
+    /// Where its parts stand, for [`Dialect::Raw`].
+    pub raw: Option<Arc<Shape>>,
     /// Asked as a stream.
     pub stream: bool,
     /// Answers expected: choices per prompt times prompts, at least 1.
@@ -56,7 +60,7 @@ pub struct Ask {
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask { dialect: Dialect::OpenaiChat, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
+        Ask { dialect: Dialect::OpenaiChat, raw: None, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
     }
 }
 

@@ -8,7 +8,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Part};
-use super::{NotAnObject, Reader, embeddings, llama_cpp, messages, ollama, responses, scan, sglang};
+use super::{
+    NotAnObject, Reader, embeddings, llama_cpp, messages, ollama, read_object, responses, scan, sglang,
+};
 use crate::wire::json::Json;
 
 /// The dialects that can be spoken.
@@ -36,6 +38,8 @@ pub enum Dialect {
     /// OpenAI embeddings, `/v1/embeddings`.
     #[serde(rename = "openai-embeddings")]
     Embeddings,
+    /// The user's own, by a [`Raw`](super::Raw).
+    Raw,
 }
 
 /// Optional parts of a request that not every dialect has.
@@ -63,7 +67,7 @@ pub enum Framing {
 }
 
 impl Dialect {
-    /// All of them.
+    /// All whose shapes are known; [`Dialect::Raw`] is not among them.
     pub const ALL: [Dialect; 9] = [
         Dialect::OpenaiChat,
         Dialect::Openai,
@@ -89,10 +93,11 @@ impl Dialect {
             Dialect::LlamaCpp => "llama.cpp",
             Dialect::Sglang => "sglang",
             Dialect::Embeddings => "openai-embeddings",
+            Dialect::Raw => "raw",
         }
     }
 
-    /// The path of a request.
+    /// The path of a request; empty where the user must say.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -105,10 +110,11 @@ impl Dialect {
             Dialect::LlamaCpp => "/completion",
             Dialect::Sglang => "/generate",
             Dialect::Embeddings => "/v1/embeddings",
+            Dialect::Raw => "",
         }
     }
 
-    /// The field of a body that holds the prompt.
+    /// The field of a body that holds the prompt; empty where it is not known.
     #[must_use]
     pub fn prompt_field(self) -> &'static str {
         match self {
@@ -116,6 +122,7 @@ impl Dialect {
             Dialect::Openai | Dialect::OllamaGenerate | Dialect::LlamaCpp => "prompt",
             Dialect::Responses | Dialect::Embeddings => "input",
             Dialect::Sglang => "text",
+            Dialect::Raw => "",
         }
     }
 
@@ -130,7 +137,8 @@ impl Dialect {
             | Dialect::Responses
             | Dialect::OllamaChat
             | Dialect::OllamaGenerate
-            | Dialect::Embeddings => false,
+            | Dialect::Embeddings
+            | Dialect::Raw => false,
         }
     }
 
@@ -164,7 +172,8 @@ impl Dialect {
         }
     }
 
-    /// Reads the data of one event of a stream. Only what is new counts: a `message` repeated beside the `delta` is
+    /// Reads the data of one event of a stream. Of [`Dialect::Raw`] only errors are known here:
+    /// [`Shape::read`](super::Shape::read) knows the rest. Only what is new counts: a `message` repeated beside the `delta` is
     /// not looked at.
     ///
     /// # Errors
@@ -195,6 +204,7 @@ impl Dialect {
             Dialect::LlamaCpp => llama_cpp::read(json, body, to),
             Dialect::Sglang => sglang::read(json, body, to),
             Dialect::Embeddings => embeddings::read(json, body, to),
+            Dialect::Raw => read_object(json, body, to, |_, _| ()),
         }
     }
 
@@ -213,6 +223,7 @@ impl Dialect {
             Dialect::LlamaCpp => llama_cpp::read(json, data, to),
             Dialect::Sglang => sglang::read(json, data, to),
             Dialect::Embeddings => embeddings::read(json, data, to),
+            Dialect::Raw => read_object(json, data, to, |_, _| ()),
         }
     }
 }

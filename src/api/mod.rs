@@ -14,6 +14,7 @@ pub mod failure;
 mod llama_cpp;
 mod messages;
 mod ollama;
+mod raw;
 pub mod request;
 mod responses;
 mod scan;
@@ -22,6 +23,7 @@ pub mod usage;
 
 pub use dialect::{Dialect, Extra, Framing};
 pub use failure::{error_message, names_field};
+pub use raw::{Raw, RawError, Shape};
 pub use scan::fuzz_json_scan;
 pub use usage::Usage;
 

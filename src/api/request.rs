@@ -11,7 +11,7 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, embeddings, llama_cpp, messages, ollama, responses, sglang};
+use super::{Dialect, Raw, RawError, embeddings, llama_cpp, messages, ollama, responses, sglang};
 
 /// What is asked for in every body.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,8 @@ pub(super) enum Part {
     Fixed(Vec<u8>),
     /// The prompt as a JSON string.
     Prompt,
+    /// The prompt within a JSON string.
+    PromptInside,
     /// The largest number of tokens of the answer.
     Limit,
 }
@@ -81,9 +83,19 @@ impl Template {
             Dialect::LlamaCpp => llama_cpp::fields(&order),
             Dialect::Sglang => sglang::fields(&order),
             Dialect::Embeddings => embeddings::fields(&order),
+            // There is no body without a template: see `of_raw`.
+            Dialect::Raw => Fields::default(),
         };
         fields.further(&options.extra_body);
         Template { parts: fields.into_parts() }
+    }
+
+    /// The body of a request for `model` to the user's own API, in which options stand as its author put them.
+    ///
+    /// # Errors
+    /// The body cannot be used.
+    pub fn of_raw(raw: &Raw, model: &str, stream: bool) -> Result<Template, RawError> {
+        Ok(Template { parts: raw.fields(model, stream)?.into_parts() })
     }
 
     /// Appends the body of one request to `out`.
@@ -92,6 +104,13 @@ impl Template {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
                 Part::Prompt => write_string(out, prompt),
+                Part::PromptInside => {
+                    let start = out.len();
+                    write_string(out, prompt);
+                    // Its quotes are those of the string around it.
+                    out.pop();
+                    out.remove(start);
+                }
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
             }
         }

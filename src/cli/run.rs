@@ -59,6 +59,7 @@ pub(super) struct Gate {
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
     let config = config(args)?;
+    let args = &with_raw_body(args)?;
     let around = Surroundings {
         tool,
         fresh_seed: fresh_seed(clock),
@@ -73,6 +74,19 @@ pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> 
     let Some(path) = args.config.as_deref() else { return Ok(None) };
     let unreadable = |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
     std::fs::read_to_string(path).map(|text| Some((path, text))).map_err(unreadable)
+}
+
+/// The same options with the body of `--raw-body` in the place of the name of its file.
+pub(super) fn with_raw_body(args: &RunArgs) -> Result<RunArgs, Failure> {
+    let mut args = args.clone();
+    if let Some(body) = args.raw_body.as_mut().filter(|body| !body.trim_start().starts_with('{')) {
+        *body = std::fs::read_to_string(&*body).map_err(|error| {
+            Failure::bad(format!(
+                "--raw-body {body}: {error}; give a JSON object, or name a readable file of one"
+            ))
+        })?;
+    }
+    Ok(args)
 }
 
 /// Different for every run and process; its quality does not matter, it only names the streams.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::request::Template;
 use crate::cli::failure::Failure;
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
@@ -45,10 +44,9 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let options = plan.workload.body_options();
-    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
+    let templates = plan.target.models.iter().map(|model| plan.template(model));
     let target = Target {
-        templates: plan.target.models.iter().map(template).collect(),
+        templates: templates.collect::<Result<_, _>>().map_err(Failure::bad)?,
         routes,
         content: Content::new(&plan.workload),
     };

@@ -152,7 +152,7 @@ pub fn backend(option: &str, text: &str) -> Result<Dialect, Error> {
         None => format!("'{text}' is not an API"),
     };
     let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
-    Err(Error::new(option, wrong, format!("give one of {}", names.join(", "))))
+    Err(Error::new(option, wrong, format!("give one of {}, raw", names.join(", "))))
 }
 
 /// The kernel interface of the runtime.
@@ -256,7 +256,7 @@ fn not(option: &str, text: &str, what: &str, example: &str) -> Error {
 
 const SLO_KEYS: [&str; 5] = ["ttft", "ttfa", "tpot", "itl_max", "e2e"];
 /// Names of APIs in this program, vLLM's and SGLang's clients, aiperf, GuideLLM and servebench.
-const BACKENDS: [(&str, Dialect); 26] = [
+const BACKENDS: [(&str, Dialect); 28] = [
     ("anthropic", Dialect::Messages),
     ("chat", Dialect::OpenaiChat),
     ("chat_completions", Dialect::OpenaiChat),
@@ -274,12 +274,14 @@ const BACKENDS: [(&str, Dialect); 26] = [
     ("openai-completions", Dialect::Openai),
     ("openai-embeddings", Dialect::Embeddings),
     ("openai-responses", Dialect::Responses),
+    ("raw", Dialect::Raw),
     ("responses", Dialect::Responses),
     ("sglang", Dialect::Sglang),
     ("sglang-embedding", Dialect::Embeddings),
     ("sglang-native", Dialect::Sglang),
     ("sglang-oai", Dialect::Openai),
     ("sglang-oai-chat", Dialect::OpenaiChat),
+    ("template", Dialect::Raw),
     ("text_completions", Dialect::Openai),
     ("vllm", Dialect::Openai),
     ("vllm-chat", Dialect::OpenaiChat),

@@ -1,6 +1,8 @@
 //! What was said: events to marks, gaps, token counts and an outcome. Knows nothing of HTTP.
 
-use crate::api::{Channel, Finish, Reader, Usage};
+use std::sync::Arc;
+
+use crate::api::{Channel, Finish, NotAnObject, Reader, Shape, Usage};
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
@@ -168,7 +170,6 @@ impl Answer {
         if ask.answers > 1 {
             record.flags.insert(Flags::SEVERAL_CHOICES);
         }
-        self.ask = ask;
         self.record = record;
         self.gaps.clear();
         self.kernel_gaps.clear();
@@ -184,6 +185,7 @@ impl Answer {
         self.reasoning_seen = false;
         self.choices.clear();
         self.choices.resize(ask.answers.max(1) as usize, Choice::default());
+        self.ask = ask;
         self.last_read_no = None;
         self.running = Running::default();
         self.reads = Reads::default();
@@ -219,6 +221,11 @@ impl Answer {
     /// Every answer has a finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.choices.iter().all(|choice| choice.finish.is_some())
+    }
+
+    /// Nothing but the end of the body says that the answer is complete.
+    fn ends_with_body(&self) -> bool {
+        self.ask.raw.as_ref().is_some_and(|shape| shape.ends_with_body())
     }
 
     pub(super) fn finish_reason(&self) -> Option<Finish> {
@@ -293,8 +300,7 @@ impl Answer {
             _ => {}
         }
         let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let read = dialect.read_event(json, data, &mut reading);
+        let read = reading.event(json, data);
         let said = reading.said;
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(trimmed));
@@ -396,7 +402,7 @@ impl Answer {
         }
         let outcome = if self.objects == 0 {
             self.outcome(Class::Empty, Kind::EmptyStream)
-        } else if !self.done && !self.is_finished() {
+        } else if !self.done && !self.is_finished() && !self.ends_with_body() {
             self.outcome(Class::Truncated, Kind::Incomplete)
         } else if self.record.events == 0 {
             self.outcome(Class::Empty, Kind::NoOutput)
@@ -413,7 +419,8 @@ impl Answer {
             return self.settle(self.outcome(Class::Empty, kind), self.record.end, "");
         }
         if !self.record.flags.contains(Flags::WHOLE_BODY) {
-            if !self.done {
+            // Whether the user's own API has one is not known.
+            if !self.done && self.ask.raw.is_none() {
                 self.record.flags.insert(Flags::NO_DONE);
             }
             if self.finish_reason().is_none() {
@@ -431,8 +438,7 @@ impl Answer {
             return self.fail(self.outcome(Class::Empty, Kind::EmptyStream), at.read, "");
         }
         let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let read = dialect.read_whole(json, body, &mut reading);
+        let read = reading.whole(json, body);
         let said = reading.said;
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(body));
@@ -452,8 +458,7 @@ impl Answer {
     pub(super) fn on_not_a_stream(&mut self, at: &Arrival, body: &[u8], json: &mut Json) {
         let mut nothing = super::NoSink;
         let mut reading = Reading { answer: self, sink: &mut nothing, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let error = dialect.read_whole(json, body, &mut reading).ok().and(reading.said.error);
+        let error = reading.whole(json, body).ok().and(reading.said.error);
         self.usages = Usages::default();
         self.choices.iter_mut().for_each(|choice| *choice = Choice::default());
         match error {
@@ -518,7 +523,28 @@ struct Reading<'a, S> {
     said: Said,
 }
 
-impl<S> Reading<'_, S> {
+impl<S: Sink> Reading<'_, S> {
+    fn event(&mut self, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
+        match self.answer.ask.raw.take() {
+            Some(shape) => self.raw(shape, json, data),
+            None => self.answer.ask.dialect.read_event(json, data, self),
+        }
+    }
+
+    fn whole(&mut self, json: &mut Json, body: &[u8]) -> Result<(), NotAnObject> {
+        match self.answer.ask.raw.take() {
+            Some(shape) => self.raw(shape, json, body),
+            None => self.answer.ask.dialect.read_whole(json, body, self),
+        }
+    }
+
+    /// The shape is laid aside meanwhile: it is asked for parts that are reported to its owner.
+    fn raw(&mut self, shape: Arc<Shape>, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
+        let read = shape.read(json, data, self);
+        self.answer.ask.raw = Some(shape);
+        read
+    }
+
     /// With one answer expected everything belongs to it, whatever `index` says (some servers count tokens in it).
     fn place(&self, choice: u32) -> usize {
         if self.answer.ask.answers <= 1 { 0 } else { (choice as usize).min(self.answer.choices.len() - 1) }

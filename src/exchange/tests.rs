@@ -11,7 +11,7 @@ fn at(ms: u64) -> Arrival {
 /// An exchange of `ask` that has read the head of a stream and `events`, all at 1 ms.
 fn streamed(ask: Ask, events: &str) -> Exchange {
     let mut exchange = Exchange::new();
-    exchange.begin(ask, Record::planned(0, Stamp::ZERO));
+    exchange.begin(ask.clone(), Record::planned(0, Stamp::ZERO));
     let bytes = [HEAD, events.as_bytes()].concat();
     let progress = exchange.on_bytes(&at(1), &bytes, &mut Json::new(), &mut NoSink);
     assert_eq!(progress, Progress::Pending);
@@ -33,7 +33,7 @@ fn one_usage_per_answer_adds_what_was_made_and_counts_each_prompt_once() {
         [(4, 2, (9, 30, 1, 6)), (4, 4, (18, 30, 2, 6)), (4, 1, (5, 30, 0, 6)), (3, 1, (5, 9, 0, 1))]
     {
         let ask = Ask { answers, prompts, ..Ask::default() };
-        let exchange = streamed(ask, &all);
+        let exchange = streamed(ask.clone(), &all);
         let (prompt, completion, cached, reasoning) = expected;
         let expected = Usage {
             prompt: Some(prompt),
@@ -111,7 +111,7 @@ fn of_text_that_is_repeated_what_goes_beyond_is_content() {
         }
     }
     let mut exchange = Exchange::new();
-    exchange.begin(ask, Record::planned(0, Stamp::ZERO));
+    exchange.begin(ask.clone(), Record::planned(0, Stamp::ZERO));
     let mut said = Text(String::new(), Vec::new());
     let bytes = [HEAD, events.concat().as_bytes()].concat();
     let _ = exchange.on_bytes(&at(1), &bytes, &mut Json::new(), &mut said);
@@ -121,7 +121,7 @@ fn of_text_that_is_repeated_what_goes_beyond_is_content() {
     assert_eq!((exchange.record().events, exchange.record().output_tokens), (2, Some(5)));
 
     let pieces = [sglang("one", "null", 1), sglang("b", "null", 2)].concat();
-    let exchange = streamed(ask, &pieces);
+    let exchange = streamed(ask.clone(), &pieces);
     assert_eq!(exchange.record().outcome.class, Class::StreamError);
     assert!(exchange.message().contains("became shorter"), "{}", exchange.message());
 }
@@ -132,7 +132,7 @@ fn counts_that_come_in_parts_are_one_usage() {
     let events = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1,\
                   \"cache_read_input_tokens\":25,\"output_tokens\":0}}}\n\n\
                   data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":16}}\n\n";
-    let exchange = streamed(ask, events);
+    let exchange = streamed(ask.clone(), events);
     let expected = Usage { prompt: Some(26), completion: Some(16), cached: Some(25), reasoning: None };
     assert_eq!(exchange.usages().total(&ask), Some(expected));
     assert_eq!(exchange.usages().count, 1);
@@ -144,7 +144,7 @@ fn what_comes_after_the_last_event_of_a_dialect_means_nothing() {
     let events = "data: {\"content\":\"a\",\"stop\":false}\n\n\
                   data: {\"content\":\"\",\"stop\":true,\"stop_type\":\"eos\"}\n\n\
                   data: {\"error\":\"late\"}\n\ndata: junk\n\n";
-    let mut exchange = streamed(ask, events);
+    let mut exchange = streamed(ask.clone(), events);
     assert!(exchange.done());
     let _ = exchange.on_eof(Stamp::from_millis(9), &mut Json::new(), &mut NoSink);
     let record = exchange.record();
@@ -159,7 +159,7 @@ fn lines_without_a_type_are_lines_where_the_dialect_has_lines() {
             "HTTP/1.1 200 OK\r\n{kind}\r\n{{\"response\":\"a\",\"done\":false}}\n{{\"response\":\"\",\"done\":true}}\n"
         );
         let mut exchange = Exchange::new();
-        exchange.begin(ask, Record::planned(0, Stamp::ZERO));
+        exchange.begin(ask.clone(), Record::planned(0, Stamp::ZERO));
         let _ = exchange.on_bytes(&at(1), bytes.as_bytes(), &mut Json::new(), &mut NoSink);
         let _ = exchange.on_eof(Stamp::from_millis(2), &mut Json::new(), &mut NoSink);
         let record = exchange.record();

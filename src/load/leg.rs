@@ -177,9 +177,9 @@ impl Leg {
     #[must_use]
     pub(crate) fn ask_of(&self, index: u64) -> Ask {
         if !self.ask.dialect.generates() {
-            return self.ask;
+            return self.ask.clone();
         }
-        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask }
+        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask.clone() }
     }
 }
 

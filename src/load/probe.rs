@@ -1,9 +1,9 @@
 //! What is asked of a server before it is loaded: is it there, which models has it, does it take our requests.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::request::Template;
 use crate::api::{error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched, Patience};
@@ -143,12 +143,11 @@ fn version(route: &Route, limit: Duration) -> Option<String> {
 /// [`ProbeError`]: the server does not answer, or refuses the request for another reason.
 pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeError> {
     let mut options = plan.workload.options.clone();
-    let dialect = plan.target.dialect;
     let patience = patience(&plan.limits);
     loop {
         let mut plan = plan.clone();
         plan.workload.options = options.clone();
-        let template = Template::new(dialect, model, plan.target.stream, &plan.workload.body_options());
+        let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
         template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
@@ -175,6 +174,8 @@ pub fn ask_of(plan: &Plan) -> Ask {
     let length = plan.workload.output_tokens.fixed().filter(|_| plan.target.dialect.generates());
     Ask {
         dialect: plan.target.dialect,
+        // A valid plan has it where it is needed.
+        raw: plan.target.raw.as_ref().and_then(|raw| raw.shape().ok()).map(Arc::new),
         stream: plan.target.stream,
         answers: plan.workload.choices.max(1),
         prompts: 1,

@@ -2,11 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Plan, Sampling, Slo, Workload};
-use crate::api::Extra;
-use crate::api::request::BodyOptions;
+use super::{Error, Plan, Sampling, Slo, Target, Workload};
+use crate::api::request::{BodyOptions, Template};
+use crate::api::{Dialect, Extra, RawError};
 
 impl Plan {
+    /// The body of requests for `model`.
+    ///
+    /// # Errors
+    /// That of the user's own API cannot be used.
+    pub fn template(&self, model: &str) -> Result<Template, Error> {
+        let Target { dialect, raw, stream, .. } = &self.target;
+        match raw.as_ref().filter(|_| *dialect == Dialect::Raw) {
+            Some(raw) => Template::of_raw(raw, model, *stream).map_err(raw_error),
+            None => Ok(Template::new(*dialect, model, *stream, &self.workload.body_options())),
+        }
+    }
+
     /// Switches off optional request fields that the target's dialect does not have, and gives their names; the same
     /// without a name for streams and for limits on what its answers do not have.
     pub fn fit_dialect(&mut self) -> Vec<&'static str> {
@@ -31,6 +43,16 @@ impl Plan {
         }
         off
     }
+}
+
+/// The option at fault.
+pub(super) fn raw_error(error: RawError) -> Error {
+    let RawError { field, wrong } = error;
+    let remedy = match field {
+        "body" => "give a JSON object in which \"{{prompt}}\" stands for the prompt",
+        _ => "give the path to it, as in /choices/0/text",
+    };
+    Error::new(format!("--raw-{}", field.replace('_', "-")), wrong, remedy)
 }
 
 impl Workload {
@@ -68,7 +90,6 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Dialect;
 
     #[test]
     fn what_a_dialect_does_not_have_is_switched_off_and_named() {

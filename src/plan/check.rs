@@ -3,9 +3,10 @@
 //! Each refusal names the option of the command line, whose help states the same rule; the key of a plan file bears
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
+use super::body::raw_error;
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Secrets, Stop, Target,
-    Workload,
+    Arrivals, Distribution, Endpoint, Error, Header, Lengths, Level, Load, Plan, Sampling, Secrets, Stop,
+    Target, Workload,
 };
 use crate::api::{Dialect, Extra};
 
@@ -28,8 +29,47 @@ impl Plan {
         }
         self.levels.iter().try_for_each(check_level)?;
         check_workload(&self.workload, self.target.dialect)?;
+        self.check_raw()?;
         self.check_numbers()?;
         self.check_client()
+    }
+
+    /// Bodies of the user's own API are theirs alone.
+    fn check_raw(&self) -> Result<(), Error> {
+        let Target { dialect, raw, path, .. } = &self.target;
+        match raw {
+            None if *dialect == Dialect::Raw => {
+                let wrong = "is missing: the API raw has no body of its own";
+                return Err(Error::new(
+                    "--raw-body",
+                    wrong,
+                    "give the body as a JSON object or a file of it",
+                ));
+            }
+            Some(_) if *dialect != Dialect::Raw => {
+                let wrong = format!("means nothing to the API {}", dialect.name());
+                return Err(Error::new("--raw-body", wrong, "give --backend raw"));
+            }
+            None => return Ok(()),
+            Some(raw) => raw.check().map_err(raw_error)?,
+        }
+        if path.is_none() {
+            return Err(Error::new(
+                "--endpoint",
+                "is missing: the API raw has no path of its own",
+                "give it",
+            ));
+        }
+        let workload = &self.workload;
+        for (option, given) in [
+            ("--extra-body", !workload.extra_body.is_empty()),
+            ("--temperature and the like", workload.sampling != Sampling::default()),
+        ] {
+            if given {
+                return Err(Error::new(option, "would not be sent", "put it into the body of --raw-body"));
+            }
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Error> {

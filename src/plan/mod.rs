@@ -29,7 +29,7 @@ pub use secrets::{Secret, Secrets};
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Dialect;
+use crate::api::{Dialect, Raw};
 
 pub use crate::metrics::slo::Slo;
 
@@ -76,6 +76,9 @@ pub struct Target {
     pub models: Vec<String>,
     /// Dialect of requests and answers.
     pub dialect: Dialect,
+    /// How requests are written and answers read, for the dialect `raw` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
     /// Path of the request; the dialect's own (`/v1/chat/completions`) if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -420,6 +423,7 @@ impl Default for Target {
             endpoints: Vec::new(),
             models: Vec::new(),
             dialect: Dialect::default(),
+            raw: None,
             path: None,
             stream: true,
             headers: Vec::new(),

@@ -1,7 +1,7 @@
 //! Each dialect through both engines against the mock, which learned it from the servers' documents and captures: what
 //! was made is counted, an answer cut short is no success, and an error is one wherever it stands.
 
-use tokload::api::Dialect;
+use tokload::api::{Dialect, Raw};
 use tokload::metrics::{Class, Flags, Record, TokenSource};
 use tokload::mock::{Break, Cut, Delivery, Fault, Faults, Flaw, Mock, Role, Settings};
 use tokload::plan::{Load, Plan};
@@ -207,4 +207,102 @@ fn unusual_deliveries_say_the_same() {
             }
         }
     }
+}
+
+/// APIs that are known, described as if they were not: path, body, and the places of text, reason and counts.
+const DESCRIBED: [(&str, &str, [&str; 4], bool); 4] = [
+    (
+        "/v1/chat/completions",
+        r#"{"model":"{{model}}","messages":[{"role":"user","content":"{{prompt}}"}],"max_tokens":"{{max_tokens}}",
+            "stream":"{{stream}}","stream_options":{"include_usage":true}}"#,
+        [
+            "/choices/0/delta/content",
+            "/choices/0/finish_reason",
+            "/usage/prompt_tokens",
+            "/usage/completion_tokens",
+        ],
+        false,
+    ),
+    (
+        "/generate",
+        r#"{"text":" {{prompt}} ","sampling_params":{"max_new_tokens":"{{max_tokens}}"},"stream":"{{stream}}"}"#,
+        [
+            "/text",
+            "/meta_info/finish_reason/type",
+            "/meta_info/prompt_tokens",
+            "/meta_info/completion_tokens",
+        ],
+        true,
+    ),
+    (
+        "/completion",
+        r#"{"prompt":"{{prompt}}","n_predict":"{{max_tokens}}","stream":"{{stream}}"}"#,
+        ["/content", "/stop", "/tokens_evaluated", "/tokens_predicted"],
+        false,
+    ),
+    (
+        "/api/generate",
+        r#"{"prompt":"{{prompt}}","options":{"num_predict":"{{max_tokens}}"},"stream":"{{stream}}"}"#,
+        ["/response", "/done_reason", "/prompt_eval_count", "/eval_count"],
+        false,
+    ),
+];
+
+fn describe(plan: &mut Plan, (path, body, places, cumulative): (&str, &str, [&str; 4], bool)) {
+    let [content, finish, prompt, output] = places.map(str::to_owned);
+    plan.target.dialect = Dialect::Raw;
+    plan.target.path = Some(path.to_owned());
+    plan.target.raw = Some(Raw {
+        body: body.to_owned(),
+        content,
+        cumulative,
+        finish: Some(finish),
+        prompt_tokens: Some(prompt),
+        output_tokens: Some(output),
+    });
+    plan.complete();
+    plan.validate().unwrap();
+}
+
+#[test]
+fn an_api_that_is_described_is_read_as_one_that_is_known() {
+    for described in DESCRIBED {
+        let run = run_as(Dialect::Raw, |plan| describe(plan, described), |_| {});
+        for record in run.measured() {
+            check_whole(Dialect::Raw, record);
+            assert_eq!(record.events, TOKENS, "{}", described.0);
+        }
+        let mut plan = plan_for(Dialect::Openai, 1);
+        describe(&mut plan, described);
+        let run =
+            rig::simulate(&plan, tokload::model::Settings::fixed(5.0, 1.0), &rig::level(Load::closed(2), 6));
+        for record in run.measured() {
+            check_whole(Dialect::Raw, record);
+            assert_eq!(record.tpot_ns(), Some(1e6), "{}", described.0);
+        }
+        for (how, class) in [(Break::Close, Class::Truncated), (Break::ErrorEvent, Class::StreamError)] {
+            let fault = Faults::always(Fault::Cut(Cut { after_events: 2, how }));
+            let run =
+                run_as(Dialect::Raw, |plan| describe(plan, described), |settings| settings.faults = fault);
+            assert_eq!(run.count(class), 6, "{} {how:?}", described.0);
+        }
+        let fault = Faults::always(Fault::Flaw(Flaw::NoFinish));
+        let run = run_as(Dialect::Raw, |plan| describe(plan, described), |settings| settings.faults = fault);
+        assert_eq!(run.count(Class::Truncated), 6, "{}", described.0);
+    }
+}
+
+/// Where nothing else says that an answer is over, a body that ends in good order does, and one that is cut does not.
+#[test]
+fn the_end_of_the_body_is_enough_where_no_other_is_known() {
+    let without_finish = |plan: &mut Plan| {
+        describe(plan, DESCRIBED[2]);
+        plan.target.raw.as_mut().unwrap().finish = None;
+    };
+    let of = |faults: Faults| run_as(Dialect::Raw, without_finish, |settings| settings.faults = faults);
+    let run = of(Faults::always(Fault::Flaw(Flaw::NoFinish)));
+    assert_eq!(run.count(Class::Ok), 6);
+    assert!(run.measured().iter().all(|record| record.flags.contains(Flags::NO_FINISH_REASON)));
+    let cut = Fault::Cut(Cut { after_events: 2, how: Break::Close });
+    assert_eq!(of(Faults::always(cut)).count(Class::Truncated), 6);
 }

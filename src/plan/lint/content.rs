@@ -61,7 +61,7 @@ fn prompt_override(plan: &Plan) -> Option<&'static str> {
 
 fn output_length(plan: &Plan) -> Option<Finding> {
     let workload = &plan.workload;
-    if workload.output_length_is_fixed() || !plan.target.dialect.generates() {
+    if workload.output_length_is_fixed() || plan.raw_fixes_length() || !plan.target.dialect.generates() {
         return None;
     }
     let dialect = plan.target.dialect;
@@ -98,6 +98,11 @@ impl Workload {
 }
 
 impl Plan {
+    /// Whether the body of the user's own API speaks of it.
+    fn raw_fixes_length(&self) -> bool {
+        self.target.raw.as_ref().is_some_and(|raw| raw.body.contains("ignore_eos"))
+    }
+
     /// Whether no prompt of `level` shares its beginning with another one of the run.
     #[must_use]
     pub fn prompts_are_unique(&self, level: &Level) -> bool {

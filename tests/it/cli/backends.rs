@@ -118,3 +118,45 @@ fn apis_that_are_not_spoken_are_refused_with_what_to_use_instead() {
             .refuses(2, &["--backend", "is not supported", word]);
     }
 }
+
+#[test]
+fn an_api_of_ones_own_is_described_by_a_body_and_pointers() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let body = r#"{"prompt": "{{prompt}}", "n_predict": "{{max_tokens}}", "stream": "{{stream}}"}"#;
+    std::fs::write(dir.path("body.json"), body).unwrap();
+    let places = "--raw-content /content --raw-finish /stop --raw-prompt-tokens /tokens_evaluated \
+                  --raw-output-tokens /tokens_predicted";
+    let line = run(&url(&mock), "--backend raw --endpoint /completion --raw-body body.json");
+    let said = dir.tokload(&format!("{line} {places} -c 2 --num-prompts 4 --output-file run.json"));
+    said.shows(0);
+    let file = json(&dir.path("run.json"));
+    let level = &file["levels"][0];
+    assert_eq!((&level["counts"]["ok"], &level["tokens"]["output"]), (&4.into(), &20.into()));
+    assert_eq!(
+        (&level["tokens"]["prompt"], &file["plan"]["target"]["raw"]["body"]),
+        (&32.into(), &body.into())
+    );
+
+    // The plan holds all of it.
+    let said = dir.tokload(&format!("{line} {places} -c 2 --num-prompts 4 --print-config"));
+    std::fs::write(dir.path("plan.toml"), said.out).unwrap();
+    dir.tokload("run --config plan.toml --no-save").shows(0);
+    // Another API takes its place.
+    dir.tokload("run --config plan.toml --backend chat --no-save").shows(0);
+
+    for (options, parts) in [
+        ("--backend raw --endpoint /x", ["--raw-body", "is missing"]),
+        ("--backend raw --endpoint /x --raw-body nowhere.json", ["--raw-body nowhere.json", "No such file"]),
+        ("--backend raw --raw-body body.json", ["--endpoint", "is missing"]),
+        ("--backend raw --endpoint /x --raw-body {}", ["--raw-body", "no {{prompt}}"]),
+        (
+            "--backend raw --endpoint /x --raw-body body.json --raw-finish stop",
+            ["--raw-finish", "JSON pointer"],
+        ),
+        ("--backend raw --endpoint /x --raw-body body.json --temperature 0", ["--temperature", "--raw-body"]),
+        ("--backend chat --raw-body body.json", ["--raw-body", "--backend raw"]),
+        ("--backend raw --endpoint /x --raw-body body.json --n 2", ["--n", "one answer"]),
+    ] {
+        dir.tokload(&format!("run --base-url http://127.0.0.1:1 {options}")).refuses(2, &parts);
+    }
+}
