@@ -11,6 +11,7 @@ mod answer;
 mod fuzz;
 #[cfg(test)]
 mod tests;
+mod usages;
 
 use std::sync::Arc;
 
@@ -23,9 +24,9 @@ use crate::wire::json::Json;
 use crate::wire::{lines, sse};
 
 use answer::Answer;
-pub use answer::Usages;
 #[doc(hidden)]
 pub use fuzz::fuzz_exchange;
+pub use usages::Usages;
 
 /// One read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::Framing;
 use crate::cli::failure::Failure;
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
@@ -105,7 +106,11 @@ fn models_path(plan: &Plan, endpoint: &Endpoint) -> Result<String, Failure> {
 
 /// Headers of every request: ours unless the user gives others, then the plan's, then the secret ones.
 fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
-    let accept = if plan.target.stream { "text/event-stream" } else { "application/json" };
+    let accept = match (plan.target.stream, plan.target.dialect.framing()) {
+        (false, _) => "application/json",
+        (true, Framing::Events) => "text/event-stream",
+        (true, Framing::Lines) => "application/x-ndjson",
+    };
     let own = [
         ("Content-Type", "application/json"),
         ("Accept", accept),

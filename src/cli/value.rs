@@ -256,7 +256,7 @@ fn not(option: &str, text: &str, what: &str, example: &str) -> Error {
 
 const SLO_KEYS: [&str; 5] = ["ttft", "ttfa", "tpot", "itl_max", "e2e"];
 /// Names of APIs in this program, vLLM's and SGLang's clients, aiperf, GuideLLM and servebench.
-const BACKENDS: [(&str, Dialect); 28] = [
+const BACKENDS: [(&str, Dialect); 30] = [
     ("anthropic", Dialect::Messages),
     ("chat", Dialect::OpenaiChat),
     ("chat_completions", Dialect::OpenaiChat),
@@ -265,6 +265,7 @@ const BACKENDS: [(&str, Dialect); 28] = [
     ("llama-cpp", Dialect::LlamaCpp),
     ("llama.cpp", Dialect::LlamaCpp),
     ("llamacpp", Dialect::LlamaCpp),
+    ("lmdeploy", Dialect::Openai),
     ("messages", Dialect::Messages),
     ("ollama", Dialect::OllamaChat),
     ("ollama-chat", Dialect::OllamaChat),
@@ -276,6 +277,7 @@ const BACKENDS: [(&str, Dialect); 28] = [
     ("openai-responses", Dialect::Responses),
     ("raw", Dialect::Raw),
     ("responses", Dialect::Responses),
+    ("scalellm", Dialect::Openai),
     ("sglang", Dialect::Sglang),
     ("sglang-embedding", Dialect::Embeddings),
     ("sglang-native", Dialect::Sglang),
@@ -287,18 +289,24 @@ const BACKENDS: [(&str, Dialect); 28] = [
     ("vllm-chat", Dialect::OpenaiChat),
 ];
 /// Names of APIs that are not spoken, and why.
-const UNSPOKEN_BACKENDS: [(&str, &str); 10] = [
+const UNSPOKEN_BACKENDS: [(&str, &str); 15] = [
     ("deepspeed-mii", "its servers speak openai too"),
     ("huggingface_generate", TGI),
-    ("lmdeploy", "its servers speak openai-chat and openai too"),
+    ("infinity-embeddings", PLAIN),
+    ("infinity-embeddings-clip", PLAIN),
     ("openai-audio", "audio is not sent"),
     ("image_generation", "images are not measured"),
+    ("openai-embeddings-chat", PLAIN),
+    ("openai-embeddings-clip", PLAIN),
+    ("openai-embeddings-vlm2vec", PLAIN),
     ("rankings", "rankings are not measured"),
     ("tensorrt-llm", "trtllm-serve speaks openai-chat and openai"),
     ("tgi", TGI),
+    ("trt", "trtllm-serve speaks openai-chat and openai"),
     ("vllm-pooling", "pooling is not measured"),
     ("vllm-rerank", "rankings are not measured"),
 ];
+const PLAIN: &str = "only text is embedded, by openai-embeddings";
 const TGI: &str =
     "its generate_stream counts no tokens until the end; text-generation-inference speaks openai-chat too";
 /// Longest range of cores.

@@ -1,14 +1,16 @@
 //! What was said: events to marks, gaps, token counts and an outcome. Knows nothing of HTTP.
 
-use std::sync::Arc;
+mod reading;
 
-use crate::api::{Channel, Finish, NotAnObject, Reader, Shape, Usage};
+use crate::api::Finish;
+use crate::exchange::usages::Usages;
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
 use crate::time::Stamp;
 use crate::wire::json::Json;
 use crate::wire::sse;
+use reading::{Reading, Said};
 
 /// The answer of one exchange while it is being read.
 #[derive(Debug)]
@@ -77,71 +79,6 @@ struct Running {
     count: Option<u32>,
     at_first: Option<u32>,
     at_last: Option<u32>,
-}
-
-/// The usage objects of one response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usages {
-    /// The last one.
-    pub last: Option<Usage>,
-    /// How many there were.
-    pub count: u32,
-    /// All of them added up.
-    sum: Usage,
-}
-
-impl Usages {
-    /// Counts told in parts are one object, however many events they come in.
-    fn update(&mut self, usage: Usage) {
-        match &mut self.last {
-            Some(last) => *last = last.updated(usage),
-            None => self.add(usage),
-        }
-    }
-
-    fn add(&mut self, usage: Usage) {
-        let add = |sum: Option<u32>, one: Option<u32>| match (sum, one) {
-            (Some(sum), Some(one)) => Some(sum.saturating_add(one)),
-            (sum, one) => sum.or(one),
-        };
-        self.count = self.count.saturating_add(1);
-        self.sum = Usage {
-            prompt: add(self.sum.prompt, usage.prompt),
-            completion: add(self.sum.completion, usage.completion),
-            cached: add(self.sum.cached, usage.cached),
-            reasoning: add(self.sum.reasoning, usage.reasoning),
-        };
-        self.last = Some(usage);
-    }
-
-    /// The counts of the whole response: the last object, or, where there is exactly one per answer (llama.cpp), the
-    /// sum of what was made, with the prompt and its cached part counted once per prompt.
-    #[must_use]
-    pub fn total(&self, ask: &Ask) -> Option<Usage> {
-        let last = self.last?;
-        if ask.answers < 2 || self.count != ask.answers {
-            return Some(last);
-        }
-        let made = Usage { completion: self.sum.completion, reasoning: self.sum.reasoning, ..last };
-        if ask.prompts < 2 {
-            return Some(made);
-        }
-        let per_prompt = (ask.answers / ask.prompts).max(1);
-        let once = |sum: Option<u32>| sum.map(|sum| sum / per_prompt);
-        Some(Usage { prompt: once(self.sum.prompt), cached: once(self.sum.cached), ..made })
-    }
-}
-
-/// What one event said, gathered while it is read.
-#[derive(Default)]
-struct Said {
-    content: bool,
-    answer: bool,
-    error: Option<String>,
-    completion: Option<u32>,
-    tokens: u32,
-    /// Nothing more will come.
-    end: bool,
 }
 
 impl Answer {
@@ -515,109 +452,6 @@ impl Answer {
         }
     }
 }
-
-/// One event being read: the dialect reports its parts here.
-struct Reading<'a, S> {
-    answer: &'a mut Answer,
-    sink: &'a mut S,
-    said: Said,
-}
-
-impl<S: Sink> Reading<'_, S> {
-    fn event(&mut self, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
-        match self.answer.ask.raw.take() {
-            Some(shape) => self.raw(shape, json, data),
-            None => self.answer.ask.dialect.read_event(json, data, self),
-        }
-    }
-
-    fn whole(&mut self, json: &mut Json, body: &[u8]) -> Result<(), NotAnObject> {
-        match self.answer.ask.raw.take() {
-            Some(shape) => self.raw(shape, json, body),
-            None => self.answer.ask.dialect.read_whole(json, body, self),
-        }
-    }
-
-    /// The shape is laid aside meanwhile: it is asked for parts that are reported to its owner.
-    fn raw(&mut self, shape: Arc<Shape>, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
-        let read = shape.read(json, data, self);
-        self.answer.ask.raw = Some(shape);
-        read
-    }
-
-    /// With one answer expected everything belongs to it, whatever `index` says (some servers count tokens in it).
-    fn place(&self, choice: u32) -> usize {
-        if self.answer.ask.answers <= 1 { 0 } else { (choice as usize).min(self.answer.choices.len() - 1) }
-    }
-}
-
-impl<S: Sink> Reader for Reading<'_, S> {
-    const WANTS_TEXT: bool = S::WANTS_TEXT;
-
-    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
-        let place = self.place(choice);
-        self.said.content = true;
-        match channel {
-            Channel::Reasoning => self.answer.reasoning_seen = true,
-            Channel::Content | Channel::Refusal | Channel::Tool => self.said.answer = true,
-        }
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.touched = true;
-        }
-        self.sink.piece(place as u32, channel, text);
-    }
-
-    fn finish(&mut self, choice: u32, reason: Finish) {
-        if reason == Finish::Error {
-            self.said.error.get_or_insert_with(|| "the finish reason says error".to_owned());
-            return;
-        }
-        let place = self.place(choice);
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.finish = Some(reason);
-        }
-    }
-
-    fn tokens(&mut self, _choice: u32, count: u32) {
-        self.said.tokens = self.said.tokens.saturating_add(count);
-    }
-
-    fn usage(&mut self, usage: Usage, _choices: u32) {
-        self.said.completion = usage.completion;
-        self.answer.usages.add(usage);
-    }
-
-    fn error(&mut self, message: &str) {
-        self.said.error = Some(message.to_owned());
-    }
-
-    fn usage_update(&mut self, update: Usage) {
-        self.said.completion = update.completion;
-        self.answer.usages.update(update);
-    }
-
-    fn grown(&mut self, choice: u32, channel: Channel, text: &str) {
-        let place = self.place(choice);
-        let Some(known) = self.answer.choices.get_mut(place) else { return };
-        let told = known.told;
-        known.told = told.max(text.len());
-        if text.len() > told {
-            let more = &text[text.floor_char_boundary(told)..];
-            self.piece(choice, channel, if S::WANTS_TEXT { more } else { "" });
-        } else if text.len() < told && known.finish.is_none() {
-            // At its end an answer may lose a stop word.
-            self.said.error = Some(SHRUNK.to_owned());
-        }
-    }
-
-    fn end(&mut self) {
-        self.said.end = true;
-    }
-}
-
-/// What is said of text that does not begin with what was told before.
-const SHRUNK: &str =
-    "the text so far became shorter: the server sends pieces, which this API does not by default";
 
 /// Most bytes kept of what a server says of a failure.
 pub(super) const SAID_BYTES_MAX: usize = 1 << 10;

@@ -339,6 +339,13 @@ fn tool(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Option<Arc<str>
     Ok(Some(tool_name(chosen.or(first))))
 }
 
+/// The tool that is named, or else the first, where names do not stand in an object of the function.
+fn tool_in_the_open(fields: &Map<String, Value>) -> Arc<str> {
+    let named = fields.get("tool_choice").and_then(|choice| choice.get("name"));
+    let first = || fields.get("tools")?.as_array()?.first()?.get("name");
+    tool_name(named.or_else(first).cloned())
+}
+
 /// The name of a tool as a JSON string.
 fn tool_name(name: Option<Value>) -> Arc<str> {
     name.filter(Value::is_string).unwrap_or_else(|| Value::from("lookup")).to_string().into()

@@ -1,9 +1,10 @@
 //! Each dialect through both engines against the mock, which learned it from the servers' documents and captures: what
 //! was made is counted, an answer cut short is no success, and an error is one wherever it stands.
 
-use tokload::api::{Dialect, Raw};
+use tokload::api::{Dialect, Framing, Raw};
 use tokload::metrics::{Class, Flags, Record, TokenSource};
 use tokload::mock::{Break, Cut, Delivery, Fault, Faults, Flaw, Mock, Role, Settings};
+use tokload::model::{Batching, PrefixCache, Serving};
 use tokload::plan::{Load, Plan};
 
 use crate::rig::{self, Run};
@@ -70,6 +71,9 @@ fn each_dialect_counts_what_the_server_made() {
         for record in run.measured() {
             check_whole(dialect, record);
             assert_eq!(record.events, TOKENS, "{dialect:?}");
+            // Counts that run are told in each event, from which tokens per gap are known.
+            let runs = matches!(dialect, Dialect::LlamaCpp | Dialect::Sglang);
+            assert_eq!(record.tokens_after_first, runs.then_some(TOKENS - 1), "{dialect:?}");
             assert!(in_order(record) && record.first > record.sent, "{dialect:?}: {record:?}");
         }
         assert!(run.records.iter().skip(2).any(|record| !record.flags.contains(Flags::FRESH_CONNECTION)));
@@ -305,4 +309,23 @@ fn the_end_of_the_body_is_enough_where_no_other_is_known() {
     assert!(run.measured().iter().all(|record| record.flags.contains(Flags::NO_FINISH_REASON)));
     let cut = Fault::Cut(Cut { after_events: 2, how: Break::Close });
     assert_eq!(of(Faults::always(cut)).count(Class::Truncated), 6);
+}
+
+/// Messages tell what was cached beside the rest of the prompt, others within it; Ollama does not tell.
+#[test]
+fn a_prompt_is_counted_whole_whatever_a_cache_had_of_it() {
+    let prefix_cache = Some(PrefixCache { block_tokens: 4, ..PrefixCache::default() });
+    let batching = Batching { prefix_cache, ..Batching::default() };
+    for dialect in streaming() {
+        let serving = tokload::model::Settings::serving(Serving::Batching(batching.clone()));
+        let run =
+            run_as(dialect, |plan| plan.workload.distinct = Some(1), |settings| settings.serving = serving);
+        let tells = dialect.framing() == Framing::Events;
+        for record in run.measured() {
+            check_whole(dialect, record);
+            assert_eq!(record.cached_tokens.is_some(), tells, "{dialect:?}");
+        }
+        let most = run.measured().iter().filter_map(|record| record.cached_tokens).max();
+        assert!(!tells || most >= Some(4), "{dialect:?}: {most:?}");
+    }
 }

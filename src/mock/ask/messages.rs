@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::{flag, integer, invalid, narrow, words};
-use super::{Ask, Denial, Finish, Surface, Terms, ending, messages_tokens, room, tool_name};
+use super::{Ask, Denial, Finish, Surface, Terms, ending, messages_tokens, room, tool_in_the_open};
 
 /// Reads the fields of `/v1/messages`. There is no way to ask an answer on past its end.
 pub(super) fn read(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Ask, Denial> {
@@ -16,7 +16,7 @@ pub(super) fn read(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Ask,
     let (tokens, finish) = ending(most, terms.eos_after.map(|eos| eos.max(1)));
     // A call needs a token after the reasoning.
     let calls = terms.reasoning < tokens && (terms.tool_call || demands_tool(fields));
-    let tool = calls.then(|| tool_name(chosen(fields)));
+    let tool = calls.then(|| tool_in_the_open(fields));
     Ok(Ask {
         surface: Surface::Messages,
         stream: flag(fields, "stream")?.unwrap_or(false),
@@ -46,11 +46,4 @@ fn system_tokens(fields: &Map<String, Value>) -> u32 {
 fn demands_tool(fields: &Map<String, Value>) -> bool {
     let kind = fields.get("tool_choice").and_then(|choice| choice.get("type")?.as_str());
     matches!(kind, Some("any" | "tool"))
-}
-
-/// The tool that is named, or else the first.
-fn chosen(fields: &Map<String, Value>) -> Option<Value> {
-    let named = fields.get("tool_choice").and_then(|choice| choice.get("name"));
-    let first = || fields.get("tools")?.as_array()?.first()?.get("name");
-    named.or_else(first).cloned()
 }

@@ -112,6 +112,7 @@ fn apis_that_are_not_spoken_are_refused_with_what_to_use_instead() {
         ("huggingface_generate", "openai-chat"),
         ("tensorrt-llm", "trtllm-serve"),
         ("vllm-rerank", "rankings"),
+        ("openai-embeddings-clip", "openai-embeddings"),
         ("openai-audio", "audio"),
     ] {
         dir.tokload(&format!("run --base-url http://127.0.0.1:1 --backend {name}"))
