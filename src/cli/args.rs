@@ -45,8 +45,8 @@ pub struct RunArgs {
     /// with --backend raw, each event has all text so far (default: no, only what is new)
     #[argh(switch)]
     pub raw_cumulative: bool,
-    /// with --backend raw, the JSON pointer to the finish reason, a word or true (default: none, [DONE] or the end of
-    /// the body ends an answer)
+    /// with --backend raw, the JSON pointer to the finish reason, a word or true (default: none, DONE or the end of the
+    /// body ends an answer)
     #[argh(option, arg_name = "pointer")]
     pub raw_finish: Option<String>,
     /// with --backend raw, the JSON pointer to the number of prompt tokens (default: none)

@@ -158,11 +158,11 @@ pub fn request(route: &Route, plan: &Plan, model: &str) -> Result<Probed, ProbeE
             Class::Ok | Class::Empty => return Ok(Probed { options, exchange }),
             Class::Http if matches!(outcome.status, 400 | 422) => {
                 let Some(field) = drop_refused(&mut options, exchange.body()) else {
-                    return Err(refused(&exchange, model));
+                    return Err(refused(&exchange, &plan, model));
                 };
                 options.dropped.push(field.to_owned());
             }
-            _ => return Err(refused(&exchange, model)),
+            _ => return Err(refused(&exchange, &plan, model)),
         }
     }
 }
@@ -217,7 +217,7 @@ fn drop_refused(options: &mut RequestOptions, body: &[u8]) -> Option<&'static st
     Some(name)
 }
 
-fn refused(exchange: &Exchange, model: &str) -> ProbeError {
+fn refused(exchange: &Exchange, plan: &Plan, model: &str) -> ProbeError {
     let outcome = exchange.record().outcome;
     let said = match exchange.message() {
         "" => String::new(),
@@ -240,7 +240,8 @@ fn refused(exchange: &Exchange, model: &str) -> ProbeError {
             ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})"))
         }
         (Class::Malformed, _) => ProbeError::NotReady(format!(
-            "what answers is not a stream of this API ({}{said}); check --base-url and --backend, or try --no-streaming",
+            "what answers is not a stream of the API {} ({}{said}); check --base-url and --backend, or try --no-streaming",
+            plan.target.dialect.name(),
             outcome.kind.name()
         )),
         _ => ProbeError::NotReady(format!("the server does not answer a short request ({label}{said})")),
