@@ -11,8 +11,11 @@ mod answer;
 mod fuzz;
 #[cfg(test)]
 mod tests;
+mod usages;
 
-use crate::api::{self, Channel, Dialect};
+use std::sync::Arc;
+
+use crate::api::{self, Channel, Dialect, Framing, Shape};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
 use crate::time::Stamp;
@@ -21,9 +24,9 @@ use crate::wire::json::Json;
 use crate::wire::{lines, sse};
 
 use answer::Answer;
-pub use answer::Usages;
 #[doc(hidden)]
 pub use fuzz::fuzz_exchange;
+pub use usages::Usages;
 
 /// One read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +43,12 @@ pub struct Arrival {
 }
 
 /// What was asked, as far as the reading of the answer depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Dialect of the answer.
     pub dialect: Dialect,
+    /// Where its parts stand, for [`Dialect::Raw`].
+    pub raw: Option<Arc<Shape>>,
     /// Asked as a stream.
     pub stream: bool,
     /// Answers expected: choices per prompt times prompts, at least 1.
@@ -56,7 +61,7 @@ pub struct Ask {
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask { dialect: Dialect::OpenaiChat, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
+        Ask { dialect: Dialect::OpenaiChat, raw: None, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
     }
 }
 
@@ -390,7 +395,7 @@ impl Exchange {
         self.answer.dispatched
     }
 
-    /// `[DONE]` was seen.
+    /// `[DONE]` was seen, or the dialect's own last event.
     #[must_use]
     pub fn done(&self) -> bool {
         self.answer.done
@@ -444,7 +449,11 @@ impl Exchange {
             self.body = match head.content_type {
                 ContentType::Json | ContentType::Html => Body::NotAStream,
                 ContentType::NdJson => Body::Lines,
-                ContentType::EventStream | ContentType::Absent | ContentType::Other => Body::Events,
+                ContentType::EventStream => Body::Events,
+                ContentType::Absent | ContentType::Other => match self.answer.ask.dialect.framing() {
+                    Framing::Events => Body::Events,
+                    Framing::Lines => Body::Lines,
+                },
             };
         }
     }

@@ -5,8 +5,9 @@
 
 Closed loops of 1 and 4 users and an open loop of 5 requests per second. No request may fail; every record must hold
 the tokens that were asked for, counted by the server's usage; and what the records add up to must be what the server
-counted itself, in /metrics, but for the one short request that goes before each run. Standard library only. Where the
-packaged server cannot run, one line says so and the status is 0.
+counted itself, in /metrics, but for the one short request that goes before each run. Then each other API that the
+server has, the same way, and embeddings, for which it is started anew. Standard library only. Where the packaged server
+cannot run, one line says so and the status is 0.
 """
 
 import argparse
@@ -28,6 +29,8 @@ RUNS = [
     ("closed loop, 4 users", ["--max-concurrency", "4", "--num-prompts", "64"], 64),
     ("open loop, 5 requests/s", ["--request-rate", "5", "--duration", "8"], None),
 ]
+# Other APIs, and whether answers can be asked on past the end that the model makes.
+APIS = [("openai", True), ("llama.cpp", True), ("messages", False), ("responses", False)]
 INPUT, OUTPUT = 32, 48
 # The seed comes again in every run of this script, and nobody need be told.
 os.environ["TOKLOAD_STATE_DIR"] = ""
@@ -122,26 +125,88 @@ def one(binary, port, folder, name, load, expected):
     return probe
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--tokload", default=os.path.join(ROOT, "target/release/tokload"))
-    options.add_argument("--dir", default=os.path.join(ROOT, "target/llama"), help="where the server is kept")
-    asked = options.parse_args()
-    started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), asked.dir], stdout=subprocess.PIPE,
+def records_of(binary, port, folder, api, options):
+    """The records of a short run, and what the server counted meanwhile."""
+    print(api)
+    saved = os.path.join(folder, f"{api}.json")
+    before = settled(port)
+    status, table, said = tokload(
+        binary, "run", "--base-url", f"http://127.0.0.1:{port}", "--backend", api, "--output-file", saved,
+        "--save-detailed", "--random-input-len", str(INPUT), "--max-concurrency", "4", "--num-prompts", "32",
+        "--num-warmups", "2", "--seed", "7", *options,
+    )
+    after = settled(port)
+    print("".join(f"  {line}\n" for line in table.splitlines()[:8]), end="")
+    check(f"{api}: the exit code is 0, not {status}: {said.strip()}", status == 0)
+    if status != 0:
+        return [], (0, 0)
+    with open(saved.removesuffix(".json") + ".jsonl") as lines:
+        records = [json.loads(line) for line in lines]
+    check(f"{api}: there are 34 records, not {len(records)}", len(records) == 34)
+    return records, (after[0] - before[0], after[1] - before[1])
+
+
+def other_api(binary, port, folder, api, is_fixed):
+    options = ["--random-output-len", str(OUTPUT)]
+    records, (prompt, output) = records_of(binary, port, folder, api, options)
+    if not records:
+        return
+    outcomes = {record["outcome"] for record in records}
+    # Where the model may end at once, it sometimes says nothing.
+    check(f"{api}: no request failed: {outcomes}", outcomes <= ({"ok"} if is_fixed else {"ok", "empty"}))
+    check(f"{api}: there are answers", "ok" in outcomes)
+    check(f"{api}: tokens are the server's count",
+          all(record["output_source"] == record["prompt_source"] == "usage" for record in records))
+    if is_fixed:
+        check(f"{api}: every answer is as long as asked", all(record["output_tokens"] == OUTPUT for record in records))
+    made = sum(record["output_tokens"] for record in records)
+    check(f"{api}: the server counts {output} output tokens, the records {made} and at most {PROBE_TOKENS} more",
+          0 < output - made <= PROBE_TOKENS)
+    probe = prompt - sum(record["prompt_tokens"] for record in records)
+    check(f"{api}: the prompts differ by one short one, not by {probe} tokens", 0 < probe < 32)
+
+
+def embeddings(binary, port, folder):
+    records, _ = records_of(binary, port, folder, "openai-embeddings", [])
+    check("embeddings: no request failed", all(record["outcome"] == "ok" for record in records))
+    check("embeddings: prompts are counted",
+          all(record["prompt_source"] == "usage" and record["prompt_tokens"] >= INPUT for record in records))
+
+
+def with_server(folder, options, use):
+    """Starts the server, hands its port to `use` and stops it; says whether this machine can run it."""
+    started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), folder, *options], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
     if started.returncode == 3:
         print(f"skipped: {started.stderr.strip()}")
-        return
+        return False
     sys.stderr.write(started.stderr)
     if started.returncode != 0:
         sys.exit("the llama.cpp server did not start")
     pid, port = map(int, started.stdout.split())
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            probes = {one(asked.tokload, port, folder, *run) for run in RUNS}
-        check("the short request before a run is always the same", len(probes) == 1)
+        use(port)
     finally:
         os.kill(pid, signal.SIGTERM)
+    return True
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--tokload", default=os.path.join(ROOT, "target/release/tokload"))
+    options.add_argument("--dir", default=os.path.join(ROOT, "target/llama"), help="where the server is kept")
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        def generate(port):
+            probes = {one(asked.tokload, port, folder, *run) for run in RUNS}
+            check("the short request before a run is always the same", len(probes) == 1)
+            for api, is_fixed in APIS:
+                other_api(asked.tokload, port, folder, api, is_fixed)
+
+        if not with_server(asked.dir, [], generate):
+            return
+        with_server(asked.dir, ["--embeddings", "--pooling", "mean"],
+                    lambda port: embeddings(asked.tokload, port, folder))
     if problems:
         sys.exit(f"end-to-end test: {len(problems)} checks failed")
     print("end-to-end test: passed")

@@ -47,6 +47,17 @@ pub(super) fn words(error: Value<'_>) -> Option<&str> {
         .find(|text| !text.is_empty())
 }
 
+/// The server's words if an object of an answer with status 2xx is an error. An `error` that is null, false or empty
+/// is none.
+pub(super) fn in_band(object: Value<'_>) -> Option<&str> {
+    let [error, kind, of, message] = ["error", "type", "object", "message"].map(|name| object.field(name));
+    if let Some(error) = error.filter(|error| !error.is_empty()) {
+        return Some(words(error).unwrap_or_default());
+    }
+    let says_error = |field: Option<Value<'_>>| field.and_then(Value::as_str) == Some("error");
+    (says_error(kind) || says_error(of)).then(|| message.and_then(Value::as_str).unwrap_or_default())
+}
+
 /// FastAPI's `detail`: a text, or a list of complaints with the place of each.
 fn detail_message(detail: Value<'_>) -> String {
     if let Some(text) = words(detail) {

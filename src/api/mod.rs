@@ -8,30 +8,26 @@
 
 mod answer;
 mod chat;
+mod dialect;
+mod embeddings;
 pub mod failure;
+mod llama_cpp;
+mod messages;
+mod ollama;
+mod raw;
 pub mod request;
+mod responses;
 mod scan;
+mod sglang;
 pub mod usage;
 
+pub use dialect::{Dialect, Extra, Framing};
 pub use failure::{error_message, names_field};
+pub use raw::{Raw, RawError, Shape};
 pub use scan::fuzz_json_scan;
 pub use usage::Usage;
 
-use serde::{Deserialize, Serialize};
-
-use crate::wire::json::{self, Json};
-use answer::Part;
-
-/// The dialects that can be spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// OpenAI chat completions, `/v1/chat/completions`.
-    #[default]
-    OpenaiChat,
-    /// OpenAI text completions, `/v1/completions`.
-    Openai,
-}
+use crate::wire::json::{self, Json, Value};
 
 /// Which part of an answer a piece of text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +97,17 @@ pub trait Reader {
     fn usage(&mut self, usage: Usage, choices: u32);
     /// The event reports an error; `message` is the server's text, empty if there is none.
     fn error(&mut self, message: &str);
+
+    /// Counts that are told in parts: what `update` does not say stays as it was told before.
+    fn usage_update(&mut self, update: Usage) {
+        self.usage(update, 0);
+    }
+    /// All text of a choice so far: what goes beyond what was told before is new. Comes after the finish reason.
+    fn grown(&mut self, choice: u32, channel: Channel, text: &str) {
+        self.piece(choice, channel, text);
+    }
+    /// The event says that nothing more will come, as `[DONE]` does elsewhere.
+    fn end(&mut self) {}
 }
 
 /// Data that holds no JSON object (`bad_json`, unless it is one of the keep-alives).
@@ -110,57 +117,6 @@ pub enum NotAnObject {
     Text(json::Error),
     /// JSON, but `null`, a number, a string, an array, `true` or `false`.
     OtherValue,
-}
-
-impl Dialect {
-    /// The path of a request.
-    #[must_use]
-    pub fn path(self) -> &'static str {
-        match self {
-            Dialect::OpenaiChat => "/v1/chat/completions",
-            Dialect::Openai => "/v1/completions",
-        }
-    }
-
-    /// Reads the data of one event of a stream. Only what is new counts: a `message` repeated beside the `delta` is
-    /// not looked at.
-    ///
-    /// # Errors
-    /// [`NotAnObject`]; nothing has been reported then.
-    pub fn read_event<R: Reader>(self, json: &mut Json, data: &[u8], to: &mut R) -> Result<(), NotAnObject> {
-        if let Some(known) = scan::scan(self, data, R::WANTS_TEXT) {
-            if let Some((channel, text)) = known.piece {
-                to.piece(known.choice, channel, text);
-            }
-            return Ok(());
-        }
-        self.read_event_in_full(json, data, to)
-    }
-
-    /// Reads the body of an answer that is not streamed.
-    ///
-    /// # Errors
-    /// [`NotAnObject`]; nothing has been reported then.
-    pub fn read_whole<R: Reader>(self, json: &mut Json, body: &[u8], to: &mut R) -> Result<(), NotAnObject> {
-        let part = match self {
-            Dialect::OpenaiChat => Part::Message,
-            Dialect::Openai => Part::Text,
-        };
-        answer::read(json, body, part, to)
-    }
-
-    fn read_event_in_full<R: Reader>(
-        self,
-        json: &mut Json,
-        data: &[u8],
-        to: &mut R,
-    ) -> Result<(), NotAnObject> {
-        let part = match self {
-            Dialect::OpenaiChat => Part::Delta,
-            Dialect::Openai => Part::Text,
-        };
-        answer::read(json, data, part, to)
-    }
 }
 
 impl<R: Reader> Report for R {}
@@ -173,6 +129,35 @@ trait Report: Reader {
             self.piece(choice, channel, if Self::WANTS_TEXT { text } else { "" });
         }
     }
+}
+
+/// Parses `text`, has what is no error read by `read`, and reports what is one.
+fn read_object<R: Reader>(
+    json: &mut Json,
+    text: &[u8],
+    to: &mut R,
+    read: impl FnOnce(Value<'_>, &mut R),
+) -> Result<(), NotAnObject> {
+    let document = json.parse(text).map_err(NotAnObject::Text)?;
+    let root = document.root();
+    if !root.is_object() {
+        return Err(NotAnObject::OtherValue);
+    }
+    match failure::in_band(root) {
+        Some(message) => to.error(message),
+        None => read(root, to),
+    }
+    Ok(())
+}
+
+/// The text of a field; empty where there is none.
+fn text_of<'d>(object: Value<'d>, name: &str) -> &'d str {
+    object.field(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The count in a field.
+fn count_of(object: Value<'_>, name: &str) -> Option<u32> {
+    object.field(name).and_then(Value::as_u32)
 }
 
 impl Finish {

@@ -1,7 +1,8 @@
 //! Request bodies.
 //!
 //! A [`Template`] holds everything of a body but the prompt and the limit on the answer; those two are all that is
-//! written per request. Which options a run asks for is decided in `plan`.
+//! written per request. Which options a run asks for is decided in `plan`, where each of the other dialects puts them
+//! in its own file.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use super::{Dialect, Raw, RawError, embeddings, llama_cpp, messages, ollama, responses, sglang};
 
 /// What is asked for in every body.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,11 +54,13 @@ pub struct Template {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// Bytes that are the same in every body.
     Fixed(Vec<u8>),
     /// The prompt as a JSON string.
     Prompt,
+    /// The prompt within a JSON string.
+    PromptInside,
     /// The largest number of tokens of the answer.
     Limit,
 }
@@ -66,30 +69,33 @@ impl Template {
     /// The body of a request for `model`.
     #[must_use]
     pub fn new(dialect: Dialect, model: &str, stream: bool, options: &BodyOptions) -> Template {
-        let mut fields = Fields::default();
-        fields.fixed("model", &json!(model));
-        match dialect {
-            Dialect::OpenaiChat => fields
-                .put("messages", vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")]),
-            Dialect::Openai => fields.put("prompt", vec![Part::Prompt]),
-        }
-        fields.put("max_tokens", vec![Part::Limit]);
-        if options.min_tokens {
-            fields.put("min_tokens", vec![Part::Limit]);
-        }
-        if options.ignore_eos {
-            fields.fixed("ignore_eos", &json!(true));
-        }
-        if options.choices > 1 {
-            fields.fixed("n", &json!(options.choices));
-        }
-        fields.fixed_all(&options.sampling);
-        fields.fixed("stream", &json!(stream));
-        if let Some(value) = stream_options(options).filter(|_| stream) {
-            fields.fixed("stream_options", &value);
-        }
-        fields.fixed_all(&options.extra_body);
+        let order = Order { model, stream, options };
+        let mut fields = match dialect {
+            Dialect::OpenaiChat => openai_fields(&order, |fields| {
+                let prompt = vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")];
+                fields.put("messages", prompt);
+            }),
+            Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![Part::Prompt])),
+            Dialect::Messages => messages::fields(&order),
+            Dialect::Responses => responses::fields(&order),
+            Dialect::OllamaChat => ollama::chat_fields(&order),
+            Dialect::OllamaGenerate => ollama::generate_fields(&order),
+            Dialect::LlamaCpp => llama_cpp::fields(&order),
+            Dialect::Sglang => sglang::fields(&order),
+            Dialect::Embeddings => embeddings::fields(&order),
+            // There is no body without a template: see `of_raw`.
+            Dialect::Raw => Fields::default(),
+        };
+        fields.further(&options.extra_body);
         Template { parts: fields.into_parts() }
+    }
+
+    /// The body of a request for `model` to the user's own API, in which options stand as its author put them.
+    ///
+    /// # Errors
+    /// The body cannot be used.
+    pub fn of_raw(raw: &Raw, model: &str, stream: bool) -> Result<Template, RawError> {
+        Ok(Template { parts: raw.fields(model, stream)?.into_parts() })
     }
 
     /// Appends the body of one request to `out`.
@@ -98,10 +104,48 @@ impl Template {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
                 Part::Prompt => write_string(out, prompt),
+                Part::PromptInside => {
+                    let start = out.len();
+                    write_string(out, prompt);
+                    // Its quotes are those of the string around it.
+                    out.pop();
+                    out.remove(start);
+                }
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
             }
         }
     }
+}
+
+/// What the body of a dialect is made of.
+pub(super) struct Order<'a> {
+    pub(super) model: &'a str,
+    pub(super) stream: bool,
+    pub(super) options: &'a BodyOptions,
+}
+
+/// The fields of OpenAI's completions; `prompt` puts the one that they have under different names.
+fn openai_fields(order: &Order<'_>, prompt: impl FnOnce(&mut Fields)) -> Fields {
+    let Order { model, stream, options } = order;
+    let mut fields = Fields::default();
+    fields.fixed("model", &json!(model));
+    prompt(&mut fields);
+    fields.put("max_tokens", vec![Part::Limit]);
+    if options.min_tokens {
+        fields.put("min_tokens", vec![Part::Limit]);
+    }
+    if options.ignore_eos {
+        fields.fixed("ignore_eos", &json!(true));
+    }
+    if options.choices > 1 {
+        fields.fixed("n", &json!(options.choices));
+    }
+    fields.fixed_all(&options.sampling);
+    fields.fixed("stream", &json!(stream));
+    if let Some(value) = stream_options(options).filter(|_| *stream) {
+        fields.fixed("stream_options", &value);
+    }
+    fields
 }
 
 fn stream_options(options: &BodyOptions) -> Option<Value> {
@@ -115,28 +159,60 @@ fn stream_options(options: &BodyOptions) -> Option<Value> {
     (!wishes.is_empty()).then_some(Value::Object(wishes))
 }
 
-/// The fields of the body in their order, each name once.
+/// The fields of an object in their order, each name once.
 #[derive(Default)]
-struct Fields {
-    list: Vec<(String, Vec<Part>)>,
+pub(super) struct Fields {
+    list: Vec<(String, Field)>,
+}
+
+enum Field {
+    Value(Vec<Part>),
+    Object(Fields),
 }
 
 impl Fields {
     /// Adds a field, in the place of an earlier one of that name if there is one.
-    fn put(&mut self, name: &str, value: Vec<Part>) {
-        match self.list.iter_mut().find(|(earlier, _)| earlier == name) {
-            Some((_, place)) => *place = value,
-            None => self.list.push((name.to_owned(), value)),
-        }
+    pub(super) fn put(&mut self, name: &str, value: Vec<Part>) {
+        self.set(name, Field::Value(value));
     }
 
-    fn fixed(&mut self, name: &str, value: &Value) {
+    pub(super) fn fixed(&mut self, name: &str, value: &Value) {
         self.put(name, vec![Part::Fixed(value.to_string().into_bytes())]);
     }
 
-    fn fixed_all(&mut self, values: &Map<String, Value>) {
+    pub(super) fn fixed_all(&mut self, values: &Map<String, Value>) {
         for (name, value) in values {
             self.fixed(name, value);
+        }
+    }
+
+    /// Adds sampling parameters, where the penalty for repetition has another name.
+    pub(super) fn sampling(&mut self, values: &Map<String, Value>, repetition: &str) {
+        for (name, value) in values {
+            self.fixed(if name == "repetition_penalty" { repetition } else { name }, value);
+        }
+    }
+
+    /// Adds an object. Of the user's further fields, those of an object of this name go into it.
+    pub(super) fn object(&mut self, name: &str, fields: Fields) {
+        self.set(name, Field::Object(fields));
+    }
+
+    /// Adds the user's fields, which win over all others.
+    fn further(&mut self, values: &Map<String, Value>) {
+        for (name, value) in values {
+            let inner = self.list.iter_mut().find(|(earlier, _)| earlier == name);
+            match (inner, value) {
+                (Some((_, Field::Object(fields))), Value::Object(values)) => fields.fixed_all(values),
+                _ => self.fixed(name, value),
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, field: Field) {
+        match self.list.iter_mut().find(|(earlier, _)| earlier == name) {
+            Some((_, place)) => *place = field,
+            None => self.list.push((name.to_owned(), field)),
         }
     }
 
@@ -150,6 +226,10 @@ impl Fields {
             }
             write_string(&mut pending, &name);
             pending.push(b':');
+            let value = match value {
+                Field::Value(parts) => parts,
+                Field::Object(fields) => fields.into_parts(),
+            };
             for part in value {
                 match part {
                     Part::Fixed(bytes) => pending.extend_from_slice(&bytes),
@@ -163,7 +243,7 @@ impl Fields {
     }
 }
 
-fn fixed(text: &str) -> Part {
+pub(super) fn fixed(text: &str) -> Part {
     Part::Fixed(text.as_bytes().to_vec())
 }
 

@@ -29,7 +29,25 @@ impl Usage {
                 _ => {}
             }
         }
-        (usage != Usage::default()).then_some(usage)
+        usage.told()
+    }
+
+    /// The same unless it holds no count.
+    pub(super) fn told(self) -> Option<Usage> {
+        (self != Usage::default()).then_some(self)
+    }
+
+    /// The counts after `later` ones were told, which leave out what has not changed. A prompt that was told with its
+    /// cached part is not replaced by one that leaves that out.
+    #[must_use]
+    pub fn updated(self, later: Usage) -> Usage {
+        let is_partial = self.cached.is_some() && later.cached.is_none();
+        Usage {
+            prompt: later.prompt.filter(|_| !is_partial).or(self.prompt),
+            completion: later.completion.or(self.completion),
+            cached: later.cached.or(self.cached),
+            reasoning: later.reasoning.or(self.reasoning),
+        }
     }
 }
 

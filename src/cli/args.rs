@@ -31,9 +31,30 @@ pub struct RunArgs {
     /// path of the request (default: the backend's, /v1/chat/completions)
     #[argh(option, arg_name = "path")]
     pub endpoint: Option<String>,
-    /// API: openai-chat or openai, which is text completions (default: openai-chat, or what the URL's path says)
+    /// API: openai-chat, openai (text completions), messages, responses, ollama, ollama-generate, llama.cpp, sglang,
+    /// openai-embeddings or raw (default: openai-chat, or what the URL's path says)
     #[argh(option, arg_name = "api")]
     pub backend: Option<String>,
+    /// with --backend raw, the body of a request, a JSON object or a file of it; in its strings {{prompt}}, {{model}}, and
+    /// as whole strings {{max_tokens}} and {{stream}} (required there)
+    #[argh(option, arg_name = "json")]
+    pub raw_body: Option<String>,
+    /// with --backend raw, the JSON pointer to new text in an event (default: /text)
+    #[argh(option, arg_name = "pointer")]
+    pub raw_content: Option<String>,
+    /// with --backend raw, each event has all text so far (default: no, only what is new)
+    #[argh(switch)]
+    pub raw_cumulative: bool,
+    /// with --backend raw, the JSON pointer to the finish reason, a word or true (default: none, DONE or the end of the
+    /// body ends an answer)
+    #[argh(option, arg_name = "pointer")]
+    pub raw_finish: Option<String>,
+    /// with --backend raw, the JSON pointer to the number of prompt tokens (default: none)
+    #[argh(option, arg_name = "pointer")]
+    pub raw_prompt_tokens: Option<String>,
+    /// with --backend raw, the JSON pointer to the number of output tokens so far (default: none, events are counted)
+    #[argh(option, arg_name = "pointer")]
+    pub raw_output_tokens: Option<String>,
     /// model asked for; repeat for several, which requests take in turn (default: the only one of the server)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Vec<String>,
@@ -362,7 +383,7 @@ pub struct ReportArgs {
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct LintArgs {}
 
-/// Serve the APIs of OpenAI and Ollama with set times and set faults, to test load generators with.
+/// Serve the usual LLM APIs with set times and set faults, to test load generators with.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct MockServerArgs {
     /// address to listen on (default: 127.0.0.1)

@@ -102,11 +102,17 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
+        let dialect = plan.target.dialect;
+        if !dialect.generates() && plan.slo != (Slo { e2e_ms: plan.slo.e2e_ms, ..Slo::default() }) {
+            let wrong = format!("answers of the API {} have no tokens to wait for", dialect.name());
+            return Err(Error::new("--goodput", wrong, "give e2e alone, as in e2e:100"));
+        }
     }
     until(args, &mut plan)?;
     client(args, &mut plan)?;
     declared(args, &mut plan.declared)?;
     let output = output(args, &mut plan)?;
+    notes.extend(left_out(args, &mut plan));
     plan.complete();
     plan.validate()?;
 
@@ -186,6 +192,20 @@ fn workload(
         workload.extra_body.append(&mut value::json_object("--extra-body", text)?);
     }
     Ok(())
+}
+
+/// What was asked for in so many words and does not exist in the API.
+fn left_out(args: &RunArgs, plan: &mut Plan) -> Option<String> {
+    let asked = [
+        ("ignore_eos", "--ignore-eos", args.ignore_eos),
+        ("continuous_usage_stats", "--continuous-usage-stats", args.continuous_usage_stats),
+    ];
+    let off = plan.fit_dialect();
+    let asked = asked.into_iter().filter(|(field, _, given)| *given && off.contains(field));
+    let options: Vec<&str> = asked.map(|(_, option, _)| option).collect();
+    let dialect = plan.target.dialect.name();
+    (!options.is_empty())
+        .then(|| format!("the API {dialect} has no {}: requests go without", options.join(", ")))
 }
 
 fn sampling(args: &RunArgs, sampling: &mut Sampling) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::Dialect;
 use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
@@ -71,6 +72,7 @@ pub(super) struct Gate {
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
     let config = config(args)?;
+    let args = &with_raw_body(args)?;
     let around = Surroundings {
         tool,
         fresh_seed: fresh_seed(clock),
@@ -85,6 +87,19 @@ pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> 
     let Some(path) = args.config.as_deref() else { return Ok(None) };
     let unreadable = |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
     std::fs::read_to_string(path).map(|text| Some((path, text))).map_err(unreadable)
+}
+
+/// The same options with the body of `--raw-body` in the place of the name of its file.
+pub(super) fn with_raw_body(args: &RunArgs) -> Result<RunArgs, Failure> {
+    let mut args = args.clone();
+    if let Some(body) = args.raw_body.as_mut().filter(|body| !body.trim_start().starts_with('{')) {
+        *body = std::fs::read_to_string(&*body).map_err(|error| {
+            Failure::bad(format!(
+                "--raw-body {body}: {error}; give a JSON object, or name a readable file of one"
+            ))
+        })?;
+    }
+    Ok(args)
 }
 
 /// Different for every run and process; its quality does not matter, it only names the streams.
@@ -162,8 +177,11 @@ fn terminal_width() -> Option<usize> {
 /// What a user would probably do next.
 fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
     let mut next = Vec::new();
+    let plan = run.plan.read().ok();
+    let dialect = plan.as_ref().map(|plan| plan.target.dialect).unwrap_or_default();
     if let Some(saved) = saved {
-        next.push(format!("tokload report {saved} --goodput ttft:1000 tpot:100"));
+        let limits = if dialect.generates() { "ttft:1000 tpot:100" } else { "e2e:100" };
+        next.push(format!("tokload report {saved} --goodput {limits}"));
     }
     if run.is_simulated() {
         // Of this run rather than of another server's, where it can be read again.
@@ -171,15 +189,19 @@ fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
             Some(saved) => format!("tokload report {saved} --explain"),
             None => "tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned(),
         });
-    } else if let Ok(plan) = run.plan.read()
+    } else if let Some(plan) = plan
         && let Some(endpoint) = plan.target.endpoints.first()
     {
-        let url = &endpoint.url;
-        next.push(if plan.levels.len() > 1 {
-            format!("tokload run --base-url {url} --request-rate 2 --duration 120s")
+        let api = match dialect {
+            Dialect::OpenaiChat => String::new(),
+            other => format!(" --backend {}", other.name()),
+        };
+        let load = if plan.levels.len() > 1 {
+            "--request-rate 2 --duration 120s"
         } else {
-            format!("tokload run --base-url {url} --max-concurrency 1,2,4,8,16")
-        });
+            "--max-concurrency 1,2,4,8,16"
+        };
+        next.push(format!("tokload run --base-url {}{api} {load}", endpoint.url));
     }
     next
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::request::Template;
+use crate::api::Framing;
 use crate::cli::failure::Failure;
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
@@ -49,7 +49,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let target = of(plan, routes);
+    let target = of(plan, routes)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
         version: facts.version,
@@ -64,14 +64,9 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
 }
 
 /// What the plan sends to `routes`, those of its endpoints.
-pub(super) fn of(plan: &Plan, routes: Vec<Route>) -> Target {
-    let options = plan.workload.body_options();
-    let template = |model: &String| Template::new(plan.target.dialect, model, plan.target.stream, &options);
-    Target {
-        templates: plan.target.models.iter().map(template).collect(),
-        routes,
-        content: Content::new(&plan.workload),
-    }
+pub(super) fn of(plan: &Plan, routes: Vec<Route>) -> Result<Target, Failure> {
+    let templates = plan.target.models.iter().map(|model| plan.template(model)).collect::<Result<_, _>>();
+    Ok(Target { templates: templates.map_err(Failure::bad)?, routes, content: Content::new(&plan.workload) })
 }
 
 /// Resolves every endpoint of the plan.
@@ -117,14 +112,19 @@ fn models_path(plan: &Plan, endpoint: &Endpoint) -> Result<String, Failure> {
 
 /// Headers of every request: ours unless the user gives others, then the plan's, then the secret ones.
 fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
-    let accept = if plan.target.stream { "text/event-stream" } else { "application/json" };
+    let accept = match (plan.target.stream, plan.target.dialect.framing()) {
+        (false, _) => "application/json",
+        (true, Framing::Events) => "text/event-stream",
+        (true, Framing::Lines) => "application/x-ndjson",
+    };
     let own = [
         ("Content-Type", "application/json"),
         ("Accept", accept),
         ("User-Agent", concat!("tokload/", env!("CARGO_PKG_VERSION"))),
     ];
     let given = |name: &str| plan.target.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
-    let own = own.into_iter().filter(|(name, _)| !given(name));
+    let own = own.into_iter().chain(plan.target.dialect.headers().iter().copied());
+    let own = own.filter(|(name, _)| !given(name));
     let planned = plan.target.headers.iter().map(|header| (header.name.as_str(), header.value.as_str()));
     let all = own.chain(planned).chain(secrets.headers());
     all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -142,21 +142,17 @@ pub fn fact(option: &str, text: &str) -> Result<(String, String), Error> {
 /// The API to speak, under the names that any tool gives it.
 ///
 /// # Errors
-/// APIs that are not spoken yet, and unknown names.
+/// APIs that are not spoken, with the reason where there is one, and unknown names.
 pub fn backend(option: &str, text: &str) -> Result<Dialect, Error> {
-    match text {
-        "chat" | "openai-chat" | "sglang-oai-chat" | "vllm-chat" => Ok(Dialect::OpenaiChat),
-        "completions" | "openai" | "sglang-oai" | "vllm" => Ok(Dialect::Openai),
-        _ => {
-            let known = KNOWN_BACKENDS.contains(&text);
-            let wrong = if known { "is not supported yet" } else { "is not an API" };
-            Err(Error::new(
-                option,
-                format!("'{text}' {wrong}"),
-                "give openai-chat or openai (text completions)",
-            ))
-        }
+    if let Some((_, dialect)) = BACKENDS.iter().find(|(name, _)| *name == text) {
+        return Ok(*dialect);
     }
+    let wrong = match UNSPOKEN_BACKENDS.iter().find(|(name, _)| *name == text) {
+        Some((_, reason)) => format!("'{text}' is not supported: {reason}"),
+        None => format!("'{text}' is not an API"),
+    };
+    let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+    Err(Error::new(option, wrong, format!("give one of {}, raw", names.join(", "))))
 }
 
 /// The kernel interface of the runtime.
@@ -292,25 +288,60 @@ fn not(option: &str, text: &str, what: &str, example: &str) -> Error {
 }
 
 const SLO_KEYS: [&str; 5] = ["ttft", "ttfa", "tpot", "itl_max", "e2e"];
-/// APIs that other tools' options name and that are not spoken yet.
-const KNOWN_BACKENDS: [&str; 16] = [
-    "embeddings",
-    "huggingface_generate",
-    "lmdeploy",
-    "messages",
-    "ollama",
-    "openai-audio",
-    "openai-embeddings",
-    "raw",
-    "responses",
-    "sglang",
-    "sglang-native",
-    "template",
-    "tensorrt-llm",
-    "tgi",
-    "trt",
-    "vllm-rerank",
+/// Names of APIs in this program, vLLM's and SGLang's clients, aiperf, GuideLLM and servebench.
+const BACKENDS: [(&str, Dialect); 30] = [
+    ("anthropic", Dialect::Messages),
+    ("chat", Dialect::OpenaiChat),
+    ("chat_completions", Dialect::OpenaiChat),
+    ("completions", Dialect::Openai),
+    ("embeddings", Dialect::Embeddings),
+    ("llama-cpp", Dialect::LlamaCpp),
+    ("llama.cpp", Dialect::LlamaCpp),
+    ("llamacpp", Dialect::LlamaCpp),
+    ("lmdeploy", Dialect::Openai),
+    ("messages", Dialect::Messages),
+    ("ollama", Dialect::OllamaChat),
+    ("ollama-chat", Dialect::OllamaChat),
+    ("ollama-generate", Dialect::OllamaGenerate),
+    ("openai", Dialect::Openai),
+    ("openai-chat", Dialect::OpenaiChat),
+    ("openai-completions", Dialect::Openai),
+    ("openai-embeddings", Dialect::Embeddings),
+    ("openai-responses", Dialect::Responses),
+    ("raw", Dialect::Raw),
+    ("responses", Dialect::Responses),
+    ("scalellm", Dialect::Openai),
+    ("sglang", Dialect::Sglang),
+    ("sglang-embedding", Dialect::Embeddings),
+    ("sglang-native", Dialect::Sglang),
+    ("sglang-oai", Dialect::Openai),
+    ("sglang-oai-chat", Dialect::OpenaiChat),
+    ("template", Dialect::Raw),
+    ("text_completions", Dialect::Openai),
+    ("vllm", Dialect::Openai),
+    ("vllm-chat", Dialect::OpenaiChat),
 ];
+/// Names of APIs that are not spoken, and why.
+const UNSPOKEN_BACKENDS: [(&str, &str); 15] = [
+    ("deepspeed-mii", "its servers speak openai too"),
+    ("huggingface_generate", TGI),
+    ("infinity-embeddings", PLAIN),
+    ("infinity-embeddings-clip", PLAIN),
+    ("openai-audio", "audio is not sent"),
+    ("image_generation", "images are not measured"),
+    ("openai-embeddings-chat", PLAIN),
+    ("openai-embeddings-clip", PLAIN),
+    ("openai-embeddings-vlm2vec", PLAIN),
+    ("rankings", "rankings are not measured"),
+    ("tensorrt-llm", "trtllm-serve speaks openai-chat and openai"),
+    ("tgi", TGI),
+    ("trt", "trtllm-serve speaks openai-chat and openai"),
+    ("vllm-pooling", "pooling is not measured"),
+    ("vllm-rerank", "rankings are not measured"),
+];
+const PLAIN: &str = "only text is embedded, by openai-embeddings";
+const TGI: &str =
+    "its generate_stream counts no tokens until the end; text-generation-inference speaks openai-chat too";
 /// Longest range of cores.
 const CORES_MAX: u32 = 4096;
 

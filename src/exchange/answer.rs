@@ -1,12 +1,16 @@
 //! What was said: events to marks, gaps, token counts and an outcome. Knows nothing of HTTP.
 
-use crate::api::{Channel, Finish, Reader, Usage};
+mod reading;
+
+use crate::api::Finish;
+use crate::exchange::usages::Usages;
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
 use crate::time::Stamp;
 use crate::wire::json::Json;
 use crate::wire::sse;
+use reading::{Reading, Said};
 
 /// The answer of one exchange while it is being read.
 #[derive(Debug)]
@@ -17,7 +21,7 @@ pub(super) struct Answer {
     pub(super) kernel_gaps: Gaps,
     pub(super) usages: Usages,
     pub(super) message: String,
-    /// `[DONE]` was seen.
+    /// `[DONE]` was seen, or the dialect's own last event.
     pub(super) done: bool,
     pub(super) dispatched: u64,
     /// A failure is fixed; later events mean nothing.
@@ -65,6 +69,8 @@ struct Choice {
     kernel_last: Option<Stamp>,
     /// The event being read has content for it.
     touched: bool,
+    /// Bytes of text told so far, where each event repeats all of it.
+    told: usize,
 }
 
 /// Running token counts, from cumulative usage or from the tokens listed in each event.
@@ -73,61 +79,6 @@ struct Running {
     count: Option<u32>,
     at_first: Option<u32>,
     at_last: Option<u32>,
-}
-
-/// The usage objects of one response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usages {
-    /// The last one.
-    pub last: Option<Usage>,
-    /// How many there were.
-    pub count: u32,
-    /// All of them added up.
-    sum: Usage,
-}
-
-impl Usages {
-    fn add(&mut self, usage: Usage) {
-        let add = |sum: Option<u32>, one: Option<u32>| match (sum, one) {
-            (Some(sum), Some(one)) => Some(sum.saturating_add(one)),
-            (sum, one) => sum.or(one),
-        };
-        self.count = self.count.saturating_add(1);
-        self.sum = Usage {
-            prompt: add(self.sum.prompt, usage.prompt),
-            completion: add(self.sum.completion, usage.completion),
-            cached: add(self.sum.cached, usage.cached),
-            reasoning: add(self.sum.reasoning, usage.reasoning),
-        };
-        self.last = Some(usage);
-    }
-
-    /// The counts of the whole response: the last object, or, where there is exactly one per answer (llama.cpp), the
-    /// sum of what was made, with the prompt and its cached part counted once per prompt.
-    #[must_use]
-    pub fn total(&self, ask: &Ask) -> Option<Usage> {
-        let last = self.last?;
-        if ask.answers < 2 || self.count != ask.answers {
-            return Some(last);
-        }
-        let made = Usage { completion: self.sum.completion, reasoning: self.sum.reasoning, ..last };
-        if ask.prompts < 2 {
-            return Some(made);
-        }
-        let per_prompt = (ask.answers / ask.prompts).max(1);
-        let once = |sum: Option<u32>| sum.map(|sum| sum / per_prompt);
-        Some(Usage { prompt: once(self.sum.prompt), cached: once(self.sum.cached), ..made })
-    }
-}
-
-/// What one event said, gathered while it is read.
-#[derive(Default)]
-struct Said {
-    content: bool,
-    answer: bool,
-    error: Option<String>,
-    completion: Option<u32>,
-    tokens: u32,
 }
 
 impl Answer {
@@ -156,7 +107,6 @@ impl Answer {
         if ask.answers > 1 {
             record.flags.insert(Flags::SEVERAL_CHOICES);
         }
-        self.ask = ask;
         self.record = record;
         self.gaps.clear();
         self.kernel_gaps.clear();
@@ -172,6 +122,7 @@ impl Answer {
         self.reasoning_seen = false;
         self.choices.clear();
         self.choices.resize(ask.answers.max(1) as usize, Choice::default());
+        self.ask = ask;
         self.last_read_no = None;
         self.running = Running::default();
         self.reads = Reads::default();
@@ -207,6 +158,11 @@ impl Answer {
     /// Every answer has a finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.choices.iter().all(|choice| choice.finish.is_some())
+    }
+
+    /// Nothing but the end of the body says that the answer is complete.
+    fn ends_with_body(&self) -> bool {
+        self.ask.raw.as_ref().is_some_and(|shape| shape.ends_with_body())
     }
 
     pub(super) fn finish_reason(&self) -> Option<Finish> {
@@ -276,18 +232,12 @@ impl Answer {
     fn read_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
         let trimmed = data.trim_ascii();
         match trimmed {
-            b"[DONE]" => {
-                self.record.end = at.read;
-                self.fail_if_doomed(at.read);
-                self.done = true;
-                return;
-            }
+            b"[DONE]" => return self.on_done(at.read),
             b"" | b"null" | [b':', ..] => return self.record.flags.insert(Flags::KEEPALIVE_DATA),
             _ => {}
         }
         let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let read = dialect.read_event(json, data, &mut reading);
+        let read = reading.event(json, data);
         let said = reading.said;
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(trimmed));
@@ -303,6 +253,16 @@ impl Answer {
             let index = self.dispatched - 1;
             sink.content_event(&ContentEvent { at: *at, index, tokens: tokens.unwrap_or(1) });
         }
+        if said.end {
+            self.on_done(at.read);
+        }
+    }
+
+    /// The stream says that it is over.
+    fn on_done(&mut self, now: Stamp) {
+        self.record.end = now;
+        self.fail_if_doomed(now);
+        self.done = true;
     }
 
     /// Tokens of the event by running usage, else by the tokens that it lists.
@@ -379,7 +339,7 @@ impl Answer {
         }
         let outcome = if self.objects == 0 {
             self.outcome(Class::Empty, Kind::EmptyStream)
-        } else if !self.done && !self.is_finished() {
+        } else if !self.done && !self.is_finished() && !self.ends_with_body() {
             self.outcome(Class::Truncated, Kind::Incomplete)
         } else if self.record.events == 0 {
             self.outcome(Class::Empty, Kind::NoOutput)
@@ -396,7 +356,8 @@ impl Answer {
             return self.settle(self.outcome(Class::Empty, kind), self.record.end, "");
         }
         if !self.record.flags.contains(Flags::WHOLE_BODY) {
-            if !self.done {
+            // Whether the user's own API has one is not known.
+            if !self.done && self.ask.raw.is_none() {
                 self.record.flags.insert(Flags::NO_DONE);
             }
             if self.finish_reason().is_none() {
@@ -414,8 +375,7 @@ impl Answer {
             return self.fail(self.outcome(Class::Empty, Kind::EmptyStream), at.read, "");
         }
         let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let read = dialect.read_whole(json, body, &mut reading);
+        let read = reading.whole(json, body);
         let said = reading.said;
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(body));
@@ -435,8 +395,7 @@ impl Answer {
     pub(super) fn on_not_a_stream(&mut self, at: &Arrival, body: &[u8], json: &mut Json) {
         let mut nothing = super::NoSink;
         let mut reading = Reading { answer: self, sink: &mut nothing, said: Said::default() };
-        let dialect = reading.answer.ask.dialect;
-        let error = dialect.read_whole(json, body, &mut reading).ok().and(reading.said.error);
+        let error = reading.whole(json, body).ok().and(reading.said.error);
         self.usages = Usages::default();
         self.choices.iter_mut().for_each(|choice| *choice = Choice::default());
         match error {
@@ -491,61 +450,6 @@ impl Answer {
         if self.ask.max_tokens > 0 && n != self.ask.max_tokens.saturating_mul(self.ask.answers) {
             record.flags.insert(Flags::LENGTH_OFF);
         }
-    }
-}
-
-/// One event being read: the dialect reports its parts here.
-struct Reading<'a, S> {
-    answer: &'a mut Answer,
-    sink: &'a mut S,
-    said: Said,
-}
-
-impl<S> Reading<'_, S> {
-    /// With one answer expected everything belongs to it, whatever `index` says (some servers count tokens in it).
-    fn place(&self, choice: u32) -> usize {
-        if self.answer.ask.answers <= 1 { 0 } else { (choice as usize).min(self.answer.choices.len() - 1) }
-    }
-}
-
-impl<S: Sink> Reader for Reading<'_, S> {
-    const WANTS_TEXT: bool = S::WANTS_TEXT;
-
-    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
-        let place = self.place(choice);
-        self.said.content = true;
-        match channel {
-            Channel::Reasoning => self.answer.reasoning_seen = true,
-            Channel::Content | Channel::Refusal | Channel::Tool => self.said.answer = true,
-        }
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.touched = true;
-        }
-        self.sink.piece(place as u32, channel, text);
-    }
-
-    fn finish(&mut self, choice: u32, reason: Finish) {
-        if reason == Finish::Error {
-            self.said.error.get_or_insert_with(|| "the finish reason says error".to_owned());
-            return;
-        }
-        let place = self.place(choice);
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.finish = Some(reason);
-        }
-    }
-
-    fn tokens(&mut self, _choice: u32, count: u32) {
-        self.said.tokens = self.said.tokens.saturating_add(count);
-    }
-
-    fn usage(&mut self, usage: Usage, _choices: u32) {
-        self.said.completion = usage.completion;
-        self.answer.usages.add(usage);
-    }
-
-    fn error(&mut self, message: &str) {
-        self.said.error = Some(message.to_owned());
     }
 }
 

@@ -1,14 +1,16 @@
 //! What holds for any bytes that answer any request: the law beside the code, for the fuzzer and the corpus test.
 
 use super::{Arrival, Ask, ContentEvent, Exchange, NoSink, Progress, Sink, Usages};
-use crate::api::{Channel, Dialect, Finish};
+use std::sync::Arc;
+
+use crate::api::{Channel, Dialect, Finish, Raw, Shape};
 use crate::metrics::{Class, Flags, Gaps, Record, TimeoutPhase};
 use crate::time::Stamp;
 use crate::wire::cuts::Cuts;
 use crate::wire::json::Json;
 
-/// Plays a request: the first byte says what was asked, the second how the connection ends, the third how long the
-/// reads are, and the rest is what the peer sends. Each read comes a millisecond after the one before.
+/// Plays a request: the first byte says what was asked, the second how the connection ends and which of the further
+/// dialects is spoken, the third how long the reads are, and the rest is what the peer sends. Each read comes a millisecond after the one before.
 ///
 /// # Panics
 /// If cutting a read changes what is learned, if marks are out of order, if more is kept than came, if the outcome is
@@ -16,7 +18,7 @@ use crate::wire::json::Json;
 pub fn fuzz_exchange(data: &[u8]) {
     let [ask, end, read_len, bytes @ ..] = data else { return };
     let life = Life {
-        ask: ask_of(*ask),
+        ask: ask_of(*ask, *end),
         resent: ask & 0x40 != 0,
         kernel: ask & 0x80 != 0,
         end: *end,
@@ -40,15 +42,35 @@ pub fn fuzz_exchange(data: &[u8]) {
     assert_eq!(without_text, whole, "the text was not wanted, and that changed what is learned");
 }
 
-fn ask_of(bits: u8) -> Ask {
+/// `end` holds one of six ends, and six times the place of the dialect; of the first two, `bits` chooses.
+fn ask_of(bits: u8, end: u8) -> Ask {
     let answers = u32::from(bits >> 2 & 3) + 1;
+    let dialect = match usize::from(end / 6) {
+        0 => Dialect::ALL[usize::from(bits & 1)],
+        place => {
+            let place = (place + 1) % (Dialect::ALL.len() + 1);
+            Dialect::ALL.get(place).copied().unwrap_or(Dialect::Raw)
+        }
+    };
     Ask {
-        dialect: if bits & 1 == 0 { Dialect::OpenaiChat } else { Dialect::Openai },
+        dialect,
+        raw: raw_of(dialect),
         stream: bits & 2 == 0,
         answers,
         prompts: if bits & 0x10 == 0 { 1 } else { answers },
         max_tokens: if bits & 0x20 == 0 { 0 } else { 8 },
     }
+}
+
+/// Places that other dialects have, too, so that their seeds say something.
+fn raw_of(dialect: Dialect) -> Option<Arc<Shape>> {
+    let raw = Raw {
+        content: "/choices/0/delta/content".to_owned(),
+        finish: Some("/choices/0/finish_reason".to_owned()),
+        output_tokens: Some("/usage/completion_tokens".to_owned()),
+        ..Raw::default()
+    };
+    raw.shape().ok().filter(|_| dialect == Dialect::Raw).map(Arc::new)
 }
 
 /// All about a request but the bytes that answer it.
@@ -84,7 +106,7 @@ impl Life {
         mut cuts: Option<Cuts>,
         sink: &mut S,
     ) -> Learned {
-        exchange.begin(self.ask, Record::planned(0, Stamp::from_millis(1)));
+        exchange.begin(self.ask.clone(), Record::planned(0, Stamp::from_millis(1)));
         exchange.on_start(Stamp::from_millis(2));
         exchange.on_connected(Stamp::from_millis(3), self.resent);
         if self.resent {

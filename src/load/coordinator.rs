@@ -160,7 +160,8 @@ impl LoadEngine {
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
         let wakers = self.shards.iter().map(|shard| Arc::clone(&shard.waker)).collect();
         let target = Arc::clone(&self.setup.target);
-        let leg = Leg::planned(&self.setup.plan, target, self.setup.ask, level, (ordinal, phase, cut));
+        let leg =
+            Leg::planned(&self.setup.plan, target, self.setup.ask.clone(), level, (ordinal, phase, cut));
         Leg { permits: level.load.cap.map(|cap| Permits::new(cap, wakers)), ..leg }
     }
 

@@ -236,7 +236,10 @@ impl Leg {
     /// How the answer to request `index` is read.
     #[must_use]
     pub(crate) fn ask_of(&self, index: u64) -> Ask {
-        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask }
+        if !self.ask.dialect.generates() {
+            return self.ask.clone();
+        }
+        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask.clone() }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is asked of a server before it is loaded: is it there, which models has it, does it take our requests.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::request::Template;
 use crate::api::{error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched, Patience};
@@ -144,12 +144,11 @@ fn version(route: &Route, limit: Duration) -> Option<String> {
 pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Result<Probed, ProbeError> {
     let clock = RunClock::start();
     let mut options = plan.workload.options.clone();
-    let dialect = plan.target.dialect;
     let patience = patience(&plan.limits);
     loop {
         let mut plan = plan.clone();
         plan.workload.options = options.clone();
-        let template = Template::new(dialect, model, plan.target.stream, &plan.workload.body_options());
+        let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
         template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
@@ -160,7 +159,7 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
             Class::Ok | Class::Empty => return Ok(Probed { options, exchange }),
             Class::Http if matches!(outcome.status, 400 | 422) => {
                 let Some(field) = drop_refused(&mut options, exchange.body()) else {
-                    return Err(refused(&exchange, model));
+                    return Err(refused(&exchange, &plan, model));
                 };
                 options.dropped.push(field.to_owned());
             }
@@ -170,21 +169,24 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
             {
                 std::thread::sleep(LOOK_AGAIN);
             }
-            _ => return Err(refused(&exchange, model)),
+            _ => return Err(refused(&exchange, &plan, model)),
         }
     }
 }
 
 /// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the
-/// same for all.
+/// same for all, or where answers have no length.
 #[must_use]
 pub fn ask_of(plan: &Plan) -> Ask {
+    let length = plan.workload.output_tokens.fixed().filter(|_| plan.target.dialect.generates());
     Ask {
         dialect: plan.target.dialect,
+        // A valid plan has it where it is needed.
+        raw: plan.target.raw.as_ref().and_then(|raw| raw.shape().ok()).map(Arc::new),
         stream: plan.target.stream,
         answers: plan.workload.choices.max(1),
         prompts: 1,
-        max_tokens: plan.workload.output_tokens.fixed().unwrap_or(0),
+        max_tokens: length.unwrap_or(0),
     }
 }
 
@@ -222,7 +224,7 @@ fn drop_refused(options: &mut RequestOptions, body: &[u8]) -> Option<&'static st
     Some(name)
 }
 
-fn refused(exchange: &Exchange, model: &str) -> ProbeError {
+fn refused(exchange: &Exchange, plan: &Plan, model: &str) -> ProbeError {
     let outcome = exchange.record().outcome;
     let said = match exchange.message() {
         "" => String::new(),
@@ -245,7 +247,8 @@ fn refused(exchange: &Exchange, model: &str) -> ProbeError {
             ProbeError::Refused(format!("the server refuses the request (HTTP {status}{said})"))
         }
         (Class::Malformed, _) => ProbeError::NotReady(format!(
-            "what answers is not an OpenAI-compatible stream ({}{said}); check --base-url and --backend, or try --no-streaming",
+            "what answers is not a stream of the API {} ({}{said}); check --base-url and --backend, or try --no-streaming",
+            plan.target.dialect.name(),
             outcome.kind.name()
         )),
         _ => ProbeError::NotReady(format!("the server does not answer a short request ({label}{said})")),

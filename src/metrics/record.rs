@@ -49,7 +49,7 @@ impl Flags {
     pub const RESENT: Flags = Flags(1 << 1);
     /// `[DONE]` or a finish reason came, the end of the framing did not.
     pub const FRAMING_INCOMPLETE: Flags = Flags(1 << 2);
-    /// Ended with a finish reason but without `[DONE]`.
+    /// Ended with a finish reason but without `[DONE]`, or without the last event of its API.
     pub const NO_DONE: Flags = Flags(1 << 3);
     /// Ended with `[DONE]` but without any finish reason.
     pub const NO_FINISH_REASON: Flags = Flags(1 << 4);

@@ -2,11 +2,14 @@
 //!
 //! Checks and their wording follow vLLM, so that a client meets the same refusals. Sampling fields are accepted and
 //! ignored: the mock generates the tokens asked for whatever they say. Prompt tokens are the words of the prompt,
-//! separated by white space, over all messages; a prompt given as token ids counts its ids. Ollama's bodies are
-//! [`ollama`]'s.
+//! separated by white space, over all messages; a prompt given as token ids counts its ids. Bodies that are not those of
+//! OpenAI's completions are read each in a file of its own.
 
 mod fields;
+mod messages;
+mod native;
 mod ollama;
+mod responses;
 #[cfg(test)]
 mod tests;
 
@@ -24,10 +27,20 @@ use fields::{bad_request, flag, integer, invalid, lookup, narrow, words};
 pub(super) enum Surface {
     /// OpenAI's chat completions.
     Chat,
+    /// OpenAI's embeddings.
+    Embeddings,
+    /// llama.cpp's `/completion`.
+    LlamaCpp,
+    /// Anthropic's messages.
+    Messages,
     /// Ollama's `/api/chat`.
     OllamaChat,
     /// Ollama's `/api/generate`.
     OllamaGenerate,
+    /// OpenAI's responses.
+    Responses,
+    /// SGLang's `/generate`.
+    Sglang,
     /// OpenAI's text completions.
     Text,
 }
@@ -104,6 +117,11 @@ impl Surface {
             "/api/generate" => Some(Surface::OllamaGenerate),
             "/v1/chat/completions" => Some(Surface::Chat),
             "/v1/completions" => Some(Surface::Text),
+            "/completion" => Some(Surface::LlamaCpp),
+            "/generate" => Some(Surface::Sglang),
+            "/v1/embeddings" => Some(Surface::Embeddings),
+            "/v1/messages" => Some(Surface::Messages),
+            "/v1/responses" => Some(Surface::Responses),
             _ => None,
         }
     }
@@ -111,6 +129,26 @@ impl Surface {
     /// Whether streams are JSON lines instead of events.
     pub(super) fn is_ollama(self) -> bool {
         matches!(self, Surface::OllamaChat | Surface::OllamaGenerate)
+    }
+
+    /// Whether streams end with `[DONE]`.
+    pub(super) fn has_done(self) -> bool {
+        matches!(self, Surface::Chat | Surface::Sglang | Surface::Text)
+    }
+
+    /// Whether an answer consists of parts that are opened and closed by events of their own.
+    pub(super) fn has_parts(self) -> bool {
+        matches!(self, Surface::Messages | Surface::Responses)
+    }
+
+    /// Whether the last event of a stream is the only one that says that it has ended, and why.
+    pub(super) fn ends_in_one_event(self) -> bool {
+        self.is_ollama() || matches!(self, Surface::LlamaCpp | Surface::Responses)
+    }
+
+    /// Whether events differ in more than the words of their tokens.
+    pub(super) fn differs_by_event(self) -> bool {
+        matches!(self, Surface::LlamaCpp | Surface::Sglang)
     }
 }
 
@@ -122,11 +160,15 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
     }
     let Ok(fields) = serde_json::from_slice::<Value>(body) else { return Arc::from([]) };
     let texts: Vec<&str> = match surface {
-        Surface::Chat | Surface::OllamaChat => {
+        Surface::Chat | Surface::Messages | Surface::OllamaChat => {
             let messages = fields["messages"].as_array().into_iter().flatten();
             messages.filter_map(|message| message["content"].as_str()).collect()
         }
-        Surface::Text | Surface::OllamaGenerate => fields["prompt"].as_str().into_iter().collect(),
+        Surface::Text | Surface::OllamaGenerate | Surface::LlamaCpp => {
+            fields["prompt"].as_str().into_iter().collect()
+        }
+        Surface::Embeddings | Surface::Responses => fields["input"].as_str().into_iter().collect(),
+        Surface::Sglang => fields["text"].as_str().into_iter().collect(),
     };
     let words = texts.iter().flat_map(|text| fields::tokens(text)).map(|word| {
         let mut hasher = DefaultHasher::new();
@@ -150,24 +192,34 @@ pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<As
         return Err(invalid("extra_forbidden", &format!("body.{name}"), "Extra inputs are not permitted"));
     }
     check_model(&fields, terms)?;
-    if surface.is_ollama() {
-        return ollama::read(surface, &fields, terms);
+    match surface {
+        Surface::Chat | Surface::Text => openai(surface, &fields, terms),
+        Surface::Embeddings => native::embeddings(&fields, terms),
+        Surface::LlamaCpp => native::llama_cpp(&fields, terms),
+        Surface::Messages => messages::read(&fields, terms),
+        Surface::Responses => responses::read(&fields, terms),
+        Surface::Sglang => native::sglang(&fields, terms),
+        Surface::OllamaChat | Surface::OllamaGenerate => ollama::read(surface, &fields, terms),
     }
+}
+
+/// Reads the fields of a completion.
+fn openai(surface: Surface, fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Ask, Denial> {
     let (prompts, prompt_tokens) = match surface {
-        Surface::Text => prompt_tokens(&fields)?,
-        _ => (1, messages_tokens(&fields)?),
+        Surface::Text => prompt_tokens(fields, "prompt")?,
+        _ => (1, messages_tokens(fields)?),
     };
-    let (tokens, finish) = tokens(&fields, prompt_tokens, terms)?;
-    let choices = integer(&fields, "n")?.unwrap_or(1).saturating_mul(prompts);
+    let (tokens, finish) = tokens(fields, prompt_tokens, terms)?;
+    let choices = integer(fields, "n")?.unwrap_or(1).saturating_mul(prompts);
     if !(1..=u64::from(CHOICES_MAX)).contains(&choices) {
         let message = format!("n must be between 1 and {CHOICES_MAX}, got {choices}.");
         return Err(bad_request("n", message));
     }
     let is_chat = surface == Surface::Chat;
     // A call needs a token after the reasoning.
-    let tool = if is_chat { tool(&fields, terms)?.filter(|_| terms.reasoning < tokens) } else { None };
-    let stream = flag(&fields, "stream")?.unwrap_or(false);
-    let (include_usage, continuous) = stream_options(&fields, stream)?;
+    let tool = if is_chat { tool(fields, terms)?.filter(|_| terms.reasoning < tokens) } else { None };
+    let stream = flag(fields, "stream")?.unwrap_or(false);
+    let (include_usage, continuous) = stream_options(fields, stream)?;
     Ok(Ask {
         surface,
         stream,
@@ -284,8 +336,19 @@ fn tool(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<Option<Arc<str>
         return Err(bad_request("tool_choice", message));
     }
     let first = tools.and_then(|tools| tools[0].get("function")?.get("name").cloned());
-    let name = chosen.or(first).filter(Value::is_string).unwrap_or_else(|| Value::from("lookup"));
-    Ok(Some(name.to_string().into()))
+    Ok(Some(tool_name(chosen.or(first))))
+}
+
+/// The tool that is named, or else the first, where names do not stand in an object of the function.
+fn tool_in_the_open(fields: &Map<String, Value>) -> Arc<str> {
+    let named = fields.get("tool_choice").and_then(|choice| choice.get("name"));
+    let first = || fields.get("tools")?.as_array()?.first()?.get("name");
+    tool_name(named.or_else(first).cloned())
+}
+
+/// The name of a tool as a JSON string.
+fn tool_name(name: Option<Value>) -> Arc<str> {
+    name.filter(Value::is_string).unwrap_or_else(|| Value::from("lookup")).to_string().into()
 }
 
 fn messages_tokens(fields: &Map<String, Value>) -> Result<u32, Denial> {
@@ -312,10 +375,11 @@ fn messages_tokens(fields: &Map<String, Value>) -> Result<u32, Denial> {
 }
 
 /// Number of prompts and the tokens of all: a text, a list of texts, a list of ids, or a list of lists of ids.
-fn prompt_tokens(fields: &Map<String, Value>) -> Result<(u64, u32), Denial> {
-    let wrong = || invalid("string_type", "body.prompt", "Input should be a valid string");
-    match fields.get("prompt") {
-        None => Err(invalid("missing", "body.prompt", "Field required")),
+fn prompt_tokens(fields: &Map<String, Value>, name: &str) -> Result<(u64, u32), Denial> {
+    let at = format!("body.{name}");
+    let wrong = || invalid("string_type", &at, "Input should be a valid string");
+    match fields.get(name) {
+        None => Err(invalid("missing", &at, "Field required")),
         Some(Value::String(text)) => Ok((1, narrow(words(text)))),
         Some(Value::Array(items)) if items.is_empty() => Err(wrong()),
         Some(Value::Array(items)) if items.iter().all(Value::is_u64) => Ok((1, narrow(items.len()))),

@@ -378,6 +378,7 @@ impl Connection {
             created: house.wall_s(now),
             model: house.model_json(),
             tool: ask.tool.clone(),
+            thinks: ask.reasoning > 0,
             reasoning: house.settings.reasoning_field.name(),
             vocabulary: if splits { Vocabulary::MultiByte } else { Vocabulary::Plain },
         };

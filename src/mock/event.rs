@@ -33,7 +33,10 @@ impl Template {
         let mut payload = Vec::with_capacity(256 + piece.tokens as usize * WORD);
         let words = face.content(piece, None, &mut payload);
         let mut bytes = Vec::with_capacity(payload.len() + 16);
-        let shift = frame(framing, &payload, &mut bytes);
+        let mut shift = frame(framing, &payload, &mut bytes);
+        if framing.crlf {
+            shift += payload[..words.start].iter().filter(|byte| **byte == b'\n').count();
+        }
         Template {
             choice: piece.choice,
             channel: piece.channel,
@@ -56,6 +59,13 @@ impl Template {
             slot.copy_from_slice(self.vocabulary.word(self.choice, from.wrapping_add(place as u32)));
         }
         &self.bytes
+    }
+}
+
+/// Appends a payload in its frame, unless there is none: an empty chunk would be the last.
+pub(super) fn frame_all(framing: Framing, payload: &[u8], out: &mut Vec<u8>) {
+    if !payload.is_empty() {
+        frame(framing, payload, out);
     }
 }
 
@@ -108,7 +118,15 @@ mod tests {
 
     #[test]
     fn a_patched_template_is_the_event_rendered_anew() {
-        for surface in [Surface::Chat, Surface::OllamaChat, Surface::OllamaGenerate, Surface::Text] {
+        let surfaces = [
+            Surface::Chat,
+            Surface::Messages,
+            Surface::OllamaChat,
+            Surface::OllamaGenerate,
+            Surface::Responses,
+            Surface::Text,
+        ];
+        for surface in surfaces {
             for (vocabulary, crlf) in [(Vocabulary::Plain, false), (Vocabulary::MultiByte, true)] {
                 let face = Face { vocabulary, tool: Some("\"f\"".into()), ..face(surface) };
                 for channel in [Channel::Reasoning, Channel::Text, Channel::Tool] {

@@ -2,8 +2,11 @@
 //!
 //! What is said when is `generation`'s business, how bytes are framed `event`'s.
 
+mod messages;
+mod native;
 mod ollama;
 mod openai;
+mod responses;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,6 +29,8 @@ pub(super) struct Face {
     pub(super) model: Arc<str>,
     /// The tool's name as a JSON string, where the answer calls one.
     pub(super) tool: Option<Arc<str>>,
+    /// The answer begins with reasoning.
+    pub(super) thinks: bool,
     /// The member of a chat delta that holds reasoning.
     pub(super) reasoning: &'static str,
     pub(super) vocabulary: Vocabulary,
@@ -91,18 +96,76 @@ pub(super) struct Times {
 }
 
 impl Face {
+    /// Appends what opens an answer, or a choice of it, before any text.
+    pub(super) fn open(&self, choice: u32, usage: Option<Counts>, out: &mut Vec<u8>) {
+        match self.surface {
+            Surface::Messages => self.message_start(usage, out),
+            Surface::Responses => self.response_created(out),
+            _ => self.role(choice, usage, out),
+        }
+    }
+
+    /// Appends what comes between the part before and that of `piece`, its first one.
+    pub(super) fn open_part(&self, piece: &Piece, out: &mut Vec<u8>) {
+        match self.surface {
+            Surface::Messages => self.message_block(piece, out),
+            Surface::Responses => self.response_item(piece, out),
+            _ => {}
+        }
+    }
+
+    /// Appends what closes the last part of an answer.
+    pub(super) fn close_part(&self, whole: &Whole, out: &mut Vec<u8>) {
+        let reasoning = whole.reasoning.min(whole.tokens);
+        let has_answer = whole.tokens > reasoning;
+        match self.surface {
+            Surface::Messages => self.message_block_stop(u32::from(reasoning > 0 && has_answer), out),
+            Surface::Responses if has_answer => {
+                self.response_item_done(self.answer_channel(), reasoning..whole.tokens, out);
+            }
+            Surface::Responses => self.response_item_done(Channel::Reasoning, 0..reasoning, out),
+            _ => {}
+        }
+    }
+
     /// Appends a content event; gives the place of its words.
     pub(super) fn content(&self, piece: &Piece, usage: Option<Counts>, out: &mut Vec<u8>) -> Range<usize> {
-        if self.surface.is_ollama() {
-            self.ollama_line(piece, out)
-        } else {
-            self.openai_event(piece, usage, out)
+        match self.surface {
+            Surface::Chat | Surface::Text => self.openai_event(piece, usage, out),
+            // Nothing of it is streamed.
+            Surface::Embeddings => out.len()..out.len(),
+            Surface::LlamaCpp => self.llama_event(piece, usage, out),
+            Surface::Messages => self.message_delta(piece, out),
+            Surface::Responses => self.response_delta(piece, out),
+            Surface::Sglang => self.sglang_event(piece, usage, out),
+            Surface::OllamaChat | Surface::OllamaGenerate => self.ollama_line(piece, out),
         }
     }
 
     /// Appends the body of a whole answer.
     pub(super) fn whole(&self, whole: &Whole, out: &mut Vec<u8>) {
-        if self.surface.is_ollama() { self.ollama_whole(whole, out) } else { self.openai_whole(whole, out) }
+        match self.surface {
+            Surface::Chat | Surface::Text => self.openai_whole(whole, out),
+            Surface::Embeddings => self.embeddings(whole, out),
+            Surface::LlamaCpp => self.llama_whole(whole, out),
+            Surface::Messages => self.message_whole(whole, out),
+            Surface::Responses => self.response_whole(whole, out),
+            Surface::Sglang => self.sglang_whole(whole, out),
+            Surface::OllamaChat | Surface::OllamaGenerate => self.ollama_whole(whole, out),
+        }
+    }
+}
+
+/// JSON within a JSON string: what a tool is called with.
+const ARGUMENTS_OPEN: &[u8] = br#"{\"text\":\""#;
+const ARGUMENTS_CLOSE: &[u8] = br#"\"}"#;
+
+/// Appends a member that means nothing.
+fn write_padding(padding: u32, out: &mut Vec<u8>) {
+    if padding > 0 {
+        out.extend_from_slice(b",\"padding\":\"");
+        out.resize(out.len() + padding as usize, b'x');
+        out.push(b'"');
     }
 }
 
@@ -127,6 +190,7 @@ pub(super) mod tests {
             created: 1_796_061_161,
             model: "\"mock-model\"".into(),
             tool: None,
+            thinks: false,
             reasoning: "reasoning_content",
             vocabulary: Vocabulary::Plain,
         }

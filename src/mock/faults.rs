@@ -142,7 +142,7 @@ pub enum Farewell {
 pub enum Flaw {
     /// Not a single token.
     Empty,
-    /// No `[DONE]`, or the final object of a line stream.
+    /// No `[DONE]`, or what ends a stream of an API without it.
     NoDone,
     /// Neither a finish reason nor `[DONE]`.
     NoFinish,

@@ -2,12 +2,13 @@
 //!
 //! What a fault does to the contents of an answer is done here; what it does to the connection is `connection`'s.
 
+mod broken;
 #[cfg(test)]
 mod tests;
 
 use std::ops::ControlFlow;
 
-use super::ask::{Ask, Denial, Surface};
+use super::ask::{Ask, Surface};
 use super::event::{self, Framing, Template};
 use super::face::{Channel, Counts, Face, Piece, Times, Whole};
 use super::faults::{Break, Delivery, Fault, Flaw};
@@ -144,7 +145,7 @@ impl Generation {
         if !self.ask.stream {
             return;
         }
-        let early_role = self.dress.role == Role::Early && self.ask.surface == Surface::Chat;
+        let early_role = self.dress.role == Role::Early && self.has_opening();
         // A head can only be slow if it comes before the rest.
         let slow_head = matches!(self.delivery(), Some(Delivery::SlowHead(_)));
         if early_role || slow_head || !self.dress.late_head {
@@ -152,7 +153,7 @@ impl Generation {
         }
         if early_role {
             for choice in 0..self.ask.choices {
-                self.write_role(choice, out);
+                self.write_opening(choice, out);
             }
         }
     }
@@ -252,13 +253,19 @@ impl Generation {
     fn write_event(&mut self, piece: &Piece, out: &mut Vec<u8>) {
         self.write_head(out);
         self.open_choice(piece.choice, out);
+        if piece.nth == 0 && self.ask.surface.has_parts() {
+            let mut payload = Vec::new();
+            self.face.open_part(piece, &mut payload);
+            event::frame(self.framing(), &payload, out);
+        }
         if self.delivery() == Some(Delivery::Comments) && !self.ask.surface.is_ollama() {
             event::frame(self.framing(), b": keep-alive\n\n", out);
         }
         let framing = self.framing();
         // The first fragment of a tool's arguments opens them.
         let opens = piece.channel == Channel::Tool && piece.nth <= 1;
-        if opens || piece.end.is_some() || piece.padding > 0 || self.continuous_usage() {
+        let is_alone = self.continuous_usage() || self.ask.surface.differs_by_event();
+        if opens || piece.end.is_some() || piece.padding > 0 || is_alone {
             let usage = self.usage_so_far(piece.choice, piece.from + piece.tokens);
             let mut payload = Vec::new();
             self.face.content(piece, usage, &mut payload);
@@ -281,25 +288,39 @@ impl Generation {
         self.head_written = true;
         let content_type = match self.ask.surface {
             _ if self.flaw() == Some(Flaw::WrongType) => HTML,
-            Surface::Chat | Surface::Text => "text/event-stream; charset=utf-8",
-            Surface::OllamaChat | Surface::OllamaGenerate => "application/x-ndjson",
+            surface if surface.is_ollama() => "application/x-ndjson",
+            _ => "text/event-stream; charset=utf-8",
         };
         let manner = Manner { keep_alive: self.keeps_alive(), ..self.manner };
         reply::write_stream_head(content_type, manner, out);
     }
 
+    /// Whether there is an event before all text.
+    fn has_opening(&self) -> bool {
+        self.ask.surface == Surface::Chat || self.ask.surface.has_parts()
+    }
+
     /// Says whose turn it is before the first event of a choice. Text completions have no roles, and lines of Ollama
-    /// say so all the time.
+    /// say so all the time. Where parts are opened, the answer is, too.
     fn open_choice(&mut self, choice: u32, out: &mut Vec<u8>) {
         let is_new = !std::mem::replace(&mut self.choices[choice as usize].opened, true);
-        if is_new && self.dress.role == Role::First && self.ask.surface == Surface::Chat {
-            self.write_role(choice, out);
+        let is_now = match self.dress.role {
+            Role::Early => false,
+            Role::First => self.has_opening(),
+            Role::None => self.ask.surface.has_parts(),
+        };
+        if is_new && is_now {
+            self.write_opening(choice, out);
         }
     }
 
-    fn write_role(&self, choice: u32, out: &mut Vec<u8>) {
+    fn write_opening(&self, choice: u32, out: &mut Vec<u8>) {
+        let usage = match self.ask.surface.has_parts() {
+            true => self.gives_usage().then(|| self.counts_of(0, 0)),
+            false => self.usage_so_far(choice, 0),
+        };
         let mut payload = Vec::new();
-        self.face.role(choice, self.usage_so_far(choice, 0), &mut payload);
+        self.face.open(choice, usage, &mut payload);
         event::frame(self.framing(), &payload, out);
     }
 
@@ -307,14 +328,25 @@ impl Generation {
     fn write_finish(&mut self, choice: u32, out: &mut Vec<u8>) {
         let is_empty = self.flaw() == Some(Flaw::Empty);
         let apart = is_empty || self.ask.tool.is_some();
-        if !apart || self.flaw() == Some(Flaw::NoFinish) || self.ask.surface.is_ollama() {
+        let surface = self.ask.surface;
+        if surface.has_parts() && !is_empty && self.flaw() != Some(Flaw::NoFinish) {
+            let mut payload = Vec::new();
+            self.face.close_part(&self.whole(self.asked), &mut payload);
+            return event::frame_all(self.framing(), &payload, out);
+        }
+        if !apart || self.flaw() == Some(Flaw::NoFinish) || surface.has_parts() || surface.ends_in_one_event()
+        {
             return;
         }
         self.write_head(out);
         self.open_choice(choice, out);
         let sent = self.choices[choice as usize].sent;
         let mut payload = Vec::new();
-        self.face.finish(choice, self.ask.finish, self.usage_so_far(choice, sent), &mut payload);
+        if surface == Surface::Sglang {
+            self.face.sglang_finish(&self.whole(self.asked), &mut payload);
+        } else {
+            self.face.finish(choice, self.ask.finish, self.usage_so_far(choice, sent), &mut payload);
+        }
         event::frame(self.framing(), &payload, out);
     }
 
@@ -322,20 +354,29 @@ impl Generation {
         self.write_head(out);
         let framing = self.framing();
         let mut payload = Vec::new();
-        if self.ask.surface.is_ollama() {
-            if !matches!(self.flaw(), Some(Flaw::NoDone | Flaw::NoFinish)) {
-                self.face.ollama_done(&self.whole(now), &mut payload);
-                event::frame(framing, &payload, out);
+        let whole = self.whole(now);
+        let [ends, says_why] = [&[Flaw::NoDone, Flaw::NoFinish][..], &[Flaw::NoFinish]]
+            .map(|without| !self.flaw().is_some_and(|flaw| without.contains(&flaw)));
+        match self.ask.surface {
+            Surface::Chat | Surface::Text if self.gives_usage() => {
+                self.face.usage(self.counts(), &mut payload);
             }
-            return event::write_end(framing, out);
+            Surface::Messages if says_why => self.face.message_reason(&whole, &mut payload),
+            Surface::OllamaChat | Surface::OllamaGenerate if ends => {
+                self.face.ollama_done(&whole, &mut payload);
+            }
+            Surface::LlamaCpp if ends => self.face.llama_end(&whole, &mut payload),
+            Surface::Responses if ends => self.face.response_end(&whole, &mut payload),
+            _ => {}
         }
-        if self.gives_usage() {
-            self.face.usage(self.counts(), &mut payload);
-            event::frame(framing, &payload, out);
+        event::frame_all(framing, &payload, out);
+        payload.clear();
+        match self.ask.surface {
+            Surface::Messages if ends => self.face.message_stop(&mut payload),
+            surface if surface.has_done() && ends => payload.extend_from_slice(b"data: [DONE]\n\n"),
+            _ => {}
         }
-        if !matches!(self.flaw(), Some(Flaw::NoDone | Flaw::NoFinish)) {
-            event::frame(framing, b"data: [DONE]\n\n", out);
-        }
+        event::frame_all(framing, &payload, out);
         event::write_end(framing, out);
     }
 
@@ -359,7 +400,8 @@ impl Generation {
         let half = out.event.len() / 2;
         match how {
             None => {
-                out.content.push(Content { choice: 0, tokens: whole.tokens * whole.choices, due });
+                let made = if self.ask.surface == Surface::Embeddings { 0 } else { whole.tokens };
+                out.content.push(Content { choice: 0, tokens: made * whole.choices, due });
                 return if self.is_spoiled() { Progress::Failed } else { Progress::Done };
             }
             Some(Break::BadJson | Break::ErrorEvent) => return Progress::Failed,
@@ -370,45 +412,6 @@ impl Generation {
             Some(Break::Stall) => Progress::Stall,
             _ => Progress::Close,
         }
-    }
-
-    /// Appends what stands in the place of an event at which the stream breaks off.
-    fn break_stream(&mut self, how: Break, piece: &Piece, out: &mut Bytes) -> Progress {
-        match how {
-            Break::BadJson => self.break_with(b"{\"id\":\"chatcmpl-0\",\"choices\":[{\"index\":0,", out),
-            Break::Close => Progress::Close,
-            Break::ErrorEvent => {
-                let message = "The engine has died.".to_owned();
-                let denial = Denial { status: 500, kind: "InternalServerError", param: None, message };
-                let error = match self.ask.surface.is_ollama() {
-                    true => Reply::ollama_error(&denial),
-                    false => Reply::error(&denial),
-                };
-                self.break_with(&error.body, out)
-            }
-            Break::Half => {
-                let mut whole = Vec::new();
-                self.write_event(piece, &mut whole);
-                out.event.extend_from_slice(&whole[..whole.len() / 2]);
-                Progress::Close
-            }
-            Break::Reset => Progress::Reset,
-            Break::Stall => Progress::Stall,
-        }
-    }
-
-    /// Appends an event of this data and the end of the stream.
-    fn break_with(&mut self, data: &[u8], out: &mut Bytes) -> Progress {
-        self.write_head(&mut out.event);
-        let framing = self.framing();
-        let is_ollama = self.ask.surface.is_ollama();
-        let (before, after) = if is_ollama { (b"".as_slice(), "\n") } else { (b"data: ".as_slice(), "\n\n") };
-        event::frame(framing, &[before, data, after.as_bytes()].concat(), &mut out.event);
-        if !is_ollama {
-            event::frame(framing, b"data: [DONE]\n\n", &mut out.after);
-        }
-        event::write_end(framing, &mut out.after);
-        Progress::Failed
     }
 
     /// Holds events back until there are as many as are to be sent together, or no more come.
@@ -431,18 +434,6 @@ impl Generation {
 
     fn flaw(&self) -> Option<Flaw> {
         self.fault.and_then(Fault::flaw)
-    }
-
-    /// Whether it comes to its end and yet is no proper answer.
-    fn is_spoiled(&self) -> bool {
-        match self.fault {
-            // A whole answer where a stream was asked for.
-            Some(Fault::Answer(_)) | Some(Fault::Flaw(Flaw::Empty)) => true,
-            Some(Fault::Flaw(Flaw::NoFinish | Flaw::WrongType)) => self.ask.stream,
-            // The last line of Ollama's is its finish reason, too.
-            Some(Fault::Flaw(Flaw::NoDone)) => self.ask.stream && self.ask.surface.is_ollama(),
-            _ => false,
-        }
     }
 
     fn gives_usage(&self) -> bool {

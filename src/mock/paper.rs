@@ -125,6 +125,7 @@ impl Paper {
             created: 0,
             model: Arc::clone(&self.model_json),
             tool: ask.tool.clone(),
+            thinks: ask.reasoning > 0,
             reasoning: self.settings.reasoning_field.name(),
             vocabulary: Vocabulary::Plain,
         };

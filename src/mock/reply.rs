@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use super::ask::Denial;
+use super::ask::{Denial, Surface};
 use super::request::Refusal;
 
 /// A reply with a body of known length.
@@ -48,9 +48,24 @@ impl Reply {
         Reply::json(denial.status, error_body(denial))
     }
 
-    /// An error object in Ollama's shape.
-    pub(super) fn ollama_error(denial: &Denial) -> Reply {
-        Reply::json(denial.status, json!({ "error": denial.message }).to_string())
+    /// An error object in the shape of an API.
+    pub(super) fn error_of(surface: Surface, denial: &Denial) -> Reply {
+        let Denial { status, message, .. } = denial;
+        match surface {
+            Surface::OllamaChat | Surface::OllamaGenerate => {
+                Reply::json(*status, json!({ "error": message }).to_string())
+            }
+            Surface::Messages => {
+                let kind = match status {
+                    404 => "not_found_error",
+                    400..=499 => "invalid_request_error",
+                    _ => "api_error",
+                };
+                let error = json!({ "type": kind, "message": message });
+                Reply::json(*status, json!({ "type": "error", "error": error }).to_string())
+            }
+            _ => Reply::error(denial),
+        }
     }
 
     /// Numbers in the text format of Prometheus.
@@ -132,6 +147,19 @@ pub(super) fn write_stream_head(content_type: &str, manner: Manner, out: &mut Ve
     }
     write_connection(manner, out);
     out.extend_from_slice(b"\r\n");
+}
+
+/// The data of an event that says that an answer has failed.
+pub(super) fn error_event(surface: Surface, denial: &Denial) -> Vec<u8> {
+    match surface {
+        Surface::Responses => {
+            let error = json!({
+                "type": "error", "code": "server_error", "message": denial.message, "param": null,
+            });
+            error.to_string().into_bytes()
+        }
+        _ => Reply::error_of(surface, denial).body,
+    }
 }
 
 /// The JSON of an error, also used inside a stream.

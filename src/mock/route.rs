@@ -42,8 +42,7 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
         }
         return match ask::read(surface, &request.body, terms) {
             Ok(ask) => Answer::Generate(ask),
-            Err(denial) if surface.is_ollama() => Answer::Reply(Reply::ollama_error(&denial)),
-            Err(denial) => Answer::Reply(Reply::error(&denial)),
+            Err(denial) => Answer::Reply(Reply::error_of(surface, &denial)),
         };
     }
     let reply = match path {
@@ -142,12 +141,22 @@ mod tests {
             assert_eq!(status(Method::Head, path), 200, "{path}");
             assert_eq!(status(Method::Post, path), 405, "{path}");
         }
-        for path in ["/v1/chat/completions", "/api/chat", "/v1/completions", "/api/generate"] {
+        for path in [
+            "/v1/chat/completions",
+            "/api/chat",
+            "/v1/completions",
+            "/api/generate",
+            "/completion",
+            "/generate",
+            "/v1/embeddings",
+            "/v1/messages",
+            "/v1/responses",
+        ] {
             assert_eq!(status(Method::Get, path), 405);
             assert_eq!(status(Method::Other, path), 405);
         }
         assert_eq!((status(Method::Post, "/metrics"), status(Method::Post, "/truth")), (405, 405));
-        for path in ["/", "/v1/chat/completions/", "/v1/embeddings", ""] {
+        for path in ["/", "/v1/chat/completions/", "/v1/rerank", ""] {
             assert_eq!(status(Method::Post, path), 404, "{path}");
         }
     }
@@ -175,6 +184,8 @@ mod tests {
         };
         assert!(error("/api/generate")["error"].is_string());
         assert!(error("/v1/completions")["error"]["message"].is_string());
+        assert_eq!(error("/v1/messages")["type"], "error");
+        assert_eq!(error("/v1/messages")["error"]["type"], "not_found_error");
     }
 
     #[test]

@@ -2,8 +2,58 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Sampling, Workload};
-use crate::api::request::BodyOptions;
+use super::{Error, Plan, Sampling, Slo, Target, Workload};
+use crate::api::request::{BodyOptions, Template};
+use crate::api::{Dialect, Extra, RawError};
+
+impl Plan {
+    /// The body of requests for `model`.
+    ///
+    /// # Errors
+    /// That of the user's own API cannot be used.
+    pub fn template(&self, model: &str) -> Result<Template, Error> {
+        let Target { dialect, raw, stream, .. } = &self.target;
+        match raw.as_ref().filter(|_| *dialect == Dialect::Raw) {
+            Some(raw) => Template::of_raw(raw, model, *stream).map_err(raw_error),
+            None => Ok(Template::new(*dialect, model, *stream, &self.workload.body_options())),
+        }
+    }
+
+    /// Switches off optional request fields that the target's dialect does not have, and gives their names; the same
+    /// without a name for streams and for limits on what its answers do not have.
+    pub fn fit_dialect(&mut self) -> Vec<&'static str> {
+        let dialect = self.target.dialect;
+        self.target.stream &= dialect.streams();
+        if !dialect.generates() {
+            self.slo = Slo { e2e_ms: self.slo.e2e_ms, ..Slo::default() };
+        }
+        let options = &mut self.workload.options;
+        let fields = [
+            ("ignore_eos", Extra::IgnoreEos, &mut options.ignore_eos),
+            ("min_tokens", Extra::MinTokens, &mut options.min_tokens),
+            ("stream_options", Extra::IncludeUsage, &mut options.include_usage),
+            ("continuous_usage_stats", Extra::ContinuousUsage, &mut options.continuous_usage),
+        ];
+        let mut off = Vec::new();
+        for (name, extra, on) in fields {
+            if *on && !dialect.has(extra) {
+                *on = false;
+                off.push(name);
+            }
+        }
+        off
+    }
+}
+
+/// The option at fault.
+pub(super) fn raw_error(error: RawError) -> Error {
+    let RawError { field, wrong } = error;
+    let remedy = match field {
+        "body" => "give a JSON object in which \"{{prompt}}\" stands for the prompt",
+        _ => "give the path to it, as in /choices/0/text",
+    };
+    Error::new(format!("--raw-{}", field.replace('_', "-")), wrong, remedy)
+}
 
 impl Workload {
     /// What every request body says beside model, prompt and limit.
@@ -40,6 +90,31 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_dialect_does_not_have_is_switched_off_and_named() {
+        let fitted = |dialect| {
+            let mut plan = Plan::new(1);
+            plan.target.dialect = dialect;
+            plan.workload.options.continuous_usage = true;
+            let off = plan.fit_dialect();
+            assert_eq!(plan.fit_dialect(), [""; 0], "it is done once");
+            (off, plan.workload.options.ignore_eos, plan.workload.options.include_usage)
+        };
+        assert_eq!(fitted(Dialect::Openai), (vec![], true, true));
+        let all = vec!["ignore_eos", "stream_options", "continuous_usage_stats"];
+        assert_eq!(fitted(Dialect::Messages), (all, false, false));
+        assert_eq!(
+            fitted(Dialect::LlamaCpp),
+            (vec!["stream_options", "continuous_usage_stats"], true, false)
+        );
+        let mut plan = Plan::new(1);
+        plan.target.dialect = Dialect::Embeddings;
+        plan.slo.e2e_ms = Some(80.0);
+        plan.complete();
+        assert_eq!(plan.slo, Slo { e2e_ms: Some(80.0), ..Slo::default() });
+        assert!(!plan.target.stream);
+    }
 
     #[test]
     fn only_what_is_set_is_sent() {

@@ -3,10 +3,12 @@
 //! Each refusal names the option of the command line, whose help states the same rule; the key of a plan file bears
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
+use super::body::raw_error;
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Plan, Secrets, Stop,
-    Target, Until, Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Plan, Sampling, Secrets,
+    Stop, Target, Until, Workload,
 };
+use crate::api::{Dialect, Extra};
 use crate::metrics::metric::Metric;
 
 impl Plan {
@@ -32,7 +34,8 @@ impl Plan {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }
         self.levels.iter().try_for_each(check_level)?;
-        check_workload(&self.workload)?;
+        check_workload(&self.workload, self.target.dialect)?;
+        self.check_raw()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -59,6 +62,44 @@ impl Plan {
         }
         if self.levels.iter().any(|level| level.load.arrivals == Arrivals::Burst) {
             return wrong("a burst has no length".to_owned(), "give a rate or a number of users");
+        }
+        Ok(())
+    }
+
+    /// Bodies of the user's own API are theirs alone.
+    fn check_raw(&self) -> Result<(), Error> {
+        let Target { dialect, raw, path, .. } = &self.target;
+        match raw {
+            None if *dialect == Dialect::Raw => {
+                let wrong = "is missing: the API raw has no body of its own";
+                return Err(Error::new(
+                    "--raw-body",
+                    wrong,
+                    "give the body as a JSON object or a file of it",
+                ));
+            }
+            Some(_) if *dialect != Dialect::Raw => {
+                let wrong = format!("means nothing to the API {}", dialect.name());
+                return Err(Error::new("--raw-body", wrong, "give --backend raw"));
+            }
+            None => return Ok(()),
+            Some(raw) => raw.check().map_err(raw_error)?,
+        }
+        if path.is_none() {
+            return Err(Error::new(
+                "--endpoint",
+                "is missing: the API raw has no path of its own",
+                "give it",
+            ));
+        }
+        let workload = &self.workload;
+        for (option, given) in [
+            ("--extra-body", !workload.extra_body.is_empty()),
+            ("--temperature and the like", workload.sampling != Sampling::default()),
+        ] {
+            if given {
+                return Err(Error::new(option, "would not be sent", "put it into the body of --raw-body"));
+            }
         }
         Ok(())
     }
@@ -285,11 +326,15 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
     not_negative("--benchmark-grace-period", stop.grace_s, "give a number of seconds")
 }
 
-fn check_workload(workload: &Workload) -> Result<(), Error> {
+fn check_workload(workload: &Workload, dialect: Dialect) -> Result<(), Error> {
     check_prompts(workload)?;
     check_lengths("--random-output-len", &workload.output_tokens, 1)?;
     match workload.choices {
         0 => return Err(Error::new("--n", "0 asks for nothing", "give at least 1")),
+        2.. if !dialect.has(Extra::Choices) => {
+            let wrong = format!("the API {} gives one answer to a request", dialect.name());
+            return Err(Error::new("--n", wrong, "leave it out"));
+        }
         1..=CHOICES_MAX => {}
         more => return Err(too_large("--n", u64::from(more), CHOICES_MAX)),
     }

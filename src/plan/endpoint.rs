@@ -58,9 +58,8 @@ impl Scheme {
 impl Endpoint {
     /// Reads a base URL as users write it.
     ///
-    /// The scheme may be missing (`http`). A path that ends in `/v1`, `/v1/chat/completions`, `/v1/completions` or
-    /// `/v1/models`, or in one of these without `/v1`, is taken apart, so that nothing is doubled later; what comes
-    /// before it is a prefix.
+    /// The scheme may be missing (`http`). A path that ends in `/v1`, `/v1/models` or the path of a dialect, with `/v1`
+    /// or without, is taken apart, so that nothing is doubled later; what comes before it is a prefix.
     ///
     /// # Errors
     /// What is no URL of an HTTP server, and what would be lost or stored wrongly: other schemes, queries, fragments,
@@ -115,7 +114,7 @@ impl Target {
     /// Path of a request below an endpoint's prefix.
     #[must_use]
     pub fn request_path(&self) -> &str {
-        self.path.as_deref().unwrap_or(default_path(self.dialect))
+        self.path.as_deref().unwrap_or(self.dialect.path())
     }
 
     /// Path of the list of models below an endpoint's prefix: beside the request's path where that is a usual one,
@@ -124,17 +123,9 @@ impl Target {
     pub fn models_path(&self) -> String {
         let path = self.request_path();
         let path = path.split('?').next().unwrap_or(path);
-        let base = KNOWN_ENDS.iter().find_map(|(end, _)| path.strip_suffix(end));
+        let beside = KNOWN_ENDS.iter().filter(|(_, dialect)| dialect.is_some_and(is_beside_models));
+        let base = beside.filter_map(|(end, _)| path.strip_suffix(end)).next();
         format!("{}{MODELS}", base.unwrap_or(V1))
-    }
-}
-
-/// Path of a request in `dialect` below an endpoint's prefix, with `/v1`.
-#[must_use]
-pub fn default_path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Openai => "/v1/completions",
-        Dialect::OpenaiChat => "/v1/chat/completions",
     }
 }
 
@@ -266,14 +257,26 @@ impl fmt::Display for Bracketed<'_> {
 const V1: &str = "/v1";
 const MODELS: &str = "/models";
 /// Ends of paths that are taken apart, the longer of two that match first.
-const KNOWN_ENDS: [(&str, Option<Dialect>); 3] = [
+const KNOWN_ENDS: [(&str, Option<Dialect>); 10] = [
     ("/chat/completions", Some(Dialect::OpenaiChat)),
     ("/completions", Some(Dialect::Openai)),
+    ("/messages", Some(Dialect::Messages)),
+    ("/responses", Some(Dialect::Responses)),
+    ("/embeddings", Some(Dialect::Embeddings)),
+    ("/api/chat", Some(Dialect::OllamaChat)),
+    ("/api/generate", Some(Dialect::OllamaGenerate)),
+    ("/generate", Some(Dialect::Sglang)),
+    ("/completion", Some(Dialect::LlamaCpp)),
     (MODELS, None),
 ];
 /// Ends of paths of dialects that are not spoken: as prefixes they could only give a 404.
-const FOREIGN_ENDS: [&str; 6] =
-    ["/v1/responses", "/v1/messages", "/v1/embeddings", "/api/chat", "/api/generate", "/generate"];
+const FOREIGN_ENDS: [&str; 4] = ["/generate_stream", "/v1/rerank", "/v1/score", "/v1/images/generations"];
+
+/// Whether the list of models stands beside a request of this path.
+fn is_beside_models(dialect: Dialect) -> bool {
+    dialect.path().starts_with(V1)
+}
+
 /// Longest host name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
@@ -322,6 +325,10 @@ mod tests {
         assert_eq!(request("h/v1/chat/completions"), chat("/v1/chat/completions"));
         assert_eq!(request("h/api/paas/v4/chat/completions"), chat("/chat/completions"));
         assert_eq!(request("h/v1/completions"), Some((Dialect::Openai, "/v1/completions".to_owned())));
+        assert_eq!(request("h/gw/generate"), Some((Dialect::Sglang, "/generate".to_owned())));
+        for dialect in Dialect::ALL {
+            assert_eq!(request(&format!("h{}", dialect.path())), Some((dialect, dialect.path().to_owned())));
+        }
         assert_eq!(request("h/v1"), None);
         assert_eq!(request("h/v1/models"), None);
     }
@@ -394,8 +401,8 @@ mod tests {
         assert_eq!(wrong("h/#top"), "the URL has a fragment (#)");
         assert_eq!(wrong("h/a b"), "the path of the URL has a character ' '");
         assert_eq!(
-            wrong("h/v1/responses"),
-            "the path /v1/responses belongs to an API that is not spoken yet"
+            wrong("h/generate_stream"),
+            "the path /generate_stream belongs to an API that is not spoken yet"
         );
     }
 
@@ -408,5 +415,8 @@ mod tests {
         assert_eq!(models(Dialect::Openai, None), "/v1/models");
         assert_eq!(models(Dialect::OpenaiChat, Some("/chat/completions?v=1")), "/models");
         assert_eq!(models(Dialect::OpenaiChat, Some("/odd/path")), "/v1/models");
+        for dialect in Dialect::ALL {
+            assert_eq!(models(dialect, None), "/v1/models", "{dialect:?}");
+        }
     }
 }

@@ -49,8 +49,10 @@ pub struct Descriptors {
 
 impl Plan {
     /// Fills what was left open: one burst where there is no level, [`Level::default_units`] where a level has
-    /// neither a number of requests nor a duration (and in a burst, which a duration does not end).
+    /// neither a number of requests nor a duration (and in a burst, which a duration does not end). Options that the
+    /// dialect does not have are switched off ([`Plan::fit_dialect`]).
     pub fn complete(&mut self) {
+        self.fit_dialect();
         if self.levels.is_empty() {
             self.levels.push(Level::default());
         }

@@ -20,7 +20,7 @@ mod secrets;
 mod text;
 mod until;
 
-pub use endpoint::{Address, Scheme, default_path};
+pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths, Prefix};
@@ -31,7 +31,7 @@ pub use until::{Figure, Until};
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Dialect;
+use crate::api::{Dialect, Raw};
 
 pub use crate::metrics::slo::Slo;
 
@@ -88,6 +88,9 @@ pub struct Target {
     pub models: Vec<String>,
     /// Dialect of requests and answers.
     pub dialect: Dialect,
+    /// How requests are written and answers read, for the dialect `raw` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
     /// Path of the request; the dialect's own (`/v1/chat/completions`) if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -480,6 +483,7 @@ impl Default for Target {
             endpoints: Vec::new(),
             models: Vec::new(),
             dialect: Dialect::default(),
+            raw: None,
             path: None,
             stream: true,
             headers: Vec::new(),

@@ -14,7 +14,7 @@ use super::{
     Level, Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps,
     Tls, Until, Workload, nearest,
 };
-use crate::api::Dialect;
+use crate::api::{Dialect, Raw};
 
 impl Plan {
     /// Reads a plan file. Keys that it leaves out have their defaults; the seed is then `fresh_seed`. What depends on
@@ -210,6 +210,14 @@ fn full_plan() -> Plan {
         endpoints: vec![Endpoint { url: String::new() }],
         models: vec![String::new()],
         dialect: Dialect::OpenaiChat,
+        raw: Some(Raw {
+            body: String::new(),
+            content: String::new(),
+            cumulative: true,
+            finish: Some(String::new()),
+            prompt_tokens: Some(String::new()),
+            output_tokens: Some(String::new()),
+        }),
         path: Some(String::new()),
         stream: true,
         headers: vec![header],

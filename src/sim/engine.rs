@@ -113,7 +113,7 @@ impl SimEngine {
         Leg::planned(
             &self.setup.plan,
             Arc::clone(&self.setup.target),
-            self.setup.ask,
+            self.setup.ask.clone(),
             level,
             (ordinal, phase, cut),
         )

@@ -50,6 +50,7 @@ impl Capture {
         let prompts = listed.map_or(1, |list| list.len() as u32);
         Ask {
             dialect: if chat { Dialect::OpenaiChat } else { Dialect::Openai },
+            raw: None,
             stream: body["stream"] == true,
             answers: prompts * body["n"].as_u64().unwrap_or(1) as u32,
             prompts,

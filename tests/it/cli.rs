@@ -2,6 +2,7 @@
 //!
 //! Servers are the mock, in this process, or a canned one where the mock is too well-behaved.
 
+mod backends;
 mod bad_input;
 mod cache;
 mod canned;

@@ -272,7 +272,7 @@ fn an_answer_in_one_body_has_no_first_token() {
     let ask = Ask { stream: false, max_tokens: 3, ..Ask::default() };
     let (head, body) = (head.into_bytes(), body.as_bytes().to_vec());
     let script = vec![(300, head.clone()), (310, body[..40].to_vec()), (320, body[40..].to_vec())];
-    let (mut connection, progress) = played(ask, &script);
+    let (mut connection, progress) = played(ask.clone(), &script);
     assert_eq!(progress, Progress::Over);
     let record = connection.record();
     assert_eq!((record.outcome, record.flags.contains(Flags::WHOLE_BODY)), (Outcome::ok(200), true));
@@ -311,7 +311,7 @@ fn choices_are_timed_apart_and_all_must_finish() {
         (165, finish(0)),
     ]);
     let ask = Ask { answers: 2, ..Ask::default() };
-    let (mut connection, _) = played(ask, &script);
+    let (mut connection, _) = played(ask.clone(), &script);
     assert_eq!(connection.end(170, End::Close), Progress::Over);
     let record = connection.record();
     assert_eq!((record.outcome, record.events), (Outcome::ok(200), 4));
@@ -322,7 +322,7 @@ fn choices_are_timed_apart_and_all_must_finish() {
     assert_eq!(connection.remarks(), ["framing_incomplete", "no_done"]);
 
     // With one choice unfinished and no [DONE] the same end comes too early, cut or clean.
-    let (mut connection, _) = played(ask, &script[..5].to_vec());
+    let (mut connection, _) = played(ask.clone(), &script[..5].to_vec());
     let _ = connection.end(170, End::Close);
     assert_eq!(connection.record().outcome, Outcome::new(Class::Truncated, Kind::Truncated, 200));
     let mut clean = script[..5].to_vec();

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use tokload::api::request::Template;
 use tokload::engine::Engine;
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
 use tokload::metrics::{Class, Phase, Record};
@@ -159,10 +158,9 @@ fn spool() -> (Tape, Spool) {
 }
 
 fn target(plan: &Plan, route: Route) -> Arc<Target> {
-    let (options, model) = (plan.workload.body_options(), &plan.target.models[0]);
     Arc::new(Target {
         routes: vec![route],
-        templates: vec![Template::new(plan.target.dialect, model, plan.target.stream, &options)],
+        templates: vec![plan.template(&plan.target.models[0]).unwrap()],
         content: Content::new(&plan.workload),
     })
 }

@@ -45,6 +45,7 @@ pub(crate) fn plan() -> Plan {
             models: vec!["tiny".to_owned()],
             reset_prefix_cache: false,
             dialect: tokload::api::Dialect::OpenaiChat,
+            raw: None,
             path: None,
             stream: true,
             headers: vec![Header { name: "X-Team".to_owned(), value: "core".to_owned() }],
@@ -595,6 +596,8 @@ fn secrets_are_in_no_run_file() {
     plan.target.headers.push(Header { name: "Authorization".to_owned(), value: "Bearer hush".to_owned() });
     plan.target.endpoints[0].url = "http://me:hush@host:8000".to_owned();
     plan.workload.extra_body.insert("api_key".to_owned(), "hush".into());
+    let body = r#"{"auth":{"api_key":"hush"},"text":"{{prompt}}"}"#.to_owned();
+    plan.target.raw = Some(tokload::api::Raw { body, ..Default::default() });
     let environment = EnvironmentBlock {
         command_line: ["--api-key", "hush", "--label", "sk-12345"].map(str::to_owned).to_vec(),
         ..EnvironmentBlock::default()

@@ -73,17 +73,73 @@ fn a_further_field_stands_in_the_place_of_ours() {
 #[test]
 fn names_and_prompts_are_escaped() {
     let options = BodyOptions { extra_body: map(json!({"a\"b": "c\\d"})), ..BodyOptions::default() };
-    for dialect in [Dialect::OpenaiChat, Dialect::Openai] {
+    for dialect in Dialect::ALL {
         let template = Template::new(dialect, "m\"\n", true, &options);
         let prompt = "quote \" slash \\ line \n null \0 你 🦀 \u{2028}";
         let read: Value = serde_json::from_str(&body(&template, prompt, u32::MAX)).unwrap();
-        let said = match dialect {
-            Dialect::OpenaiChat => &read["messages"][0]["content"],
-            Dialect::Openai => &read["prompt"],
-        };
-        assert_eq!(said, prompt);
-        assert_eq!(read["model"], "m\"\n");
+        let said = &read[dialect.prompt_field()];
+        assert_eq!(if said.is_array() { &said[0]["content"] } else { said }, prompt);
+        if let Some(model) = read.get("model") {
+            assert_eq!(model, "m\"\n");
+        }
         assert_eq!(read["a\"b"], "c\\d");
-        assert_eq!(read["max_tokens"], u32::MAX);
+        let limits = read.to_string().matches(&u32::MAX.to_string()).count();
+        assert_eq!(limits, usize::from(dialect.generates()), "{read}");
     }
+}
+
+/// Everything that can be asked for, in each dialect's words; what it does not have is left out.
+#[test]
+fn each_dialect_asks_in_its_own_words() {
+    let options = BodyOptions {
+        ignore_eos: true,
+        min_tokens: true,
+        include_usage: true,
+        sampling: map(json!({"temperature": 0.5, "repetition_penalty": 1.1})),
+        ..BodyOptions::default()
+    };
+    let of = |dialect| body(&Template::new(dialect, "m", true, &options), "hi", 7);
+    for (dialect, expected) in [
+        (
+            Dialect::Messages,
+            r#"{"model":"m","max_tokens":7,"messages":[{"role":"user","content":"hi"}],"repetition_penalty":1.1,"temperature":0.5,"stream":true}"#,
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"hi","max_output_tokens":7,"repetition_penalty":1.1,"temperature":0.5,"stream":true}"#,
+        ),
+        (
+            Dialect::OllamaChat,
+            r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"options":{"num_predict":7,"repeat_penalty":1.1,"temperature":0.5}}"#,
+        ),
+        (
+            Dialect::OllamaGenerate,
+            r#"{"model":"m","prompt":"hi","stream":true,"options":{"num_predict":7,"repeat_penalty":1.1,"temperature":0.5}}"#,
+        ),
+        (
+            Dialect::LlamaCpp,
+            r#"{"model":"m","prompt":"hi","n_predict":7,"ignore_eos":true,"repeat_penalty":1.1,"temperature":0.5,"stream":true}"#,
+        ),
+        (
+            Dialect::Sglang,
+            r#"{"text":"hi","sampling_params":{"max_new_tokens":7,"min_new_tokens":7,"ignore_eos":true,"repetition_penalty":1.1,"temperature":0.5},"stream":true}"#,
+        ),
+        (Dialect::Embeddings, r#"{"model":"m","input":"hi"}"#),
+    ] {
+        assert_eq!(of(dialect), expected, "{dialect:?}");
+    }
+}
+
+#[test]
+fn further_fields_of_an_inner_object_leave_the_others_in_it() {
+    let extra = map(json!({"options": {"seed": 1, "num_predict": 3}, "keep_alive": 5}));
+    let options = BodyOptions { extra_body: extra, ..BodyOptions::default() };
+    let template = Template::new(Dialect::OllamaGenerate, "m", false, &options);
+    assert_eq!(
+        body(&template, "hi", 7),
+        r#"{"model":"m","prompt":"hi","stream":false,"options":{"num_predict":3,"seed":1},"keep_alive":5}"#
+    );
+    let options = BodyOptions { extra_body: map(json!({"options": null})), ..BodyOptions::default() };
+    let template = Template::new(Dialect::OllamaGenerate, "m", false, &options);
+    assert_eq!(body(&template, "hi", 7), r#"{"model":"m","prompt":"hi","stream":false,"options":null}"#);
 }

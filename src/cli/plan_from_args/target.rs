@@ -3,13 +3,14 @@
 //! Owns the parting of what is stored from what is secret.
 
 use super::{RunArgs, value};
-use crate::api::Dialect;
-use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, default_path};
+use crate::api::{Dialect, Raw};
+use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target};
 
 /// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.
 pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) -> Result<(), Error> {
     let named = endpoints(args, target, secrets)?;
     api(args, named, target)?;
+    raw(args, target)?;
     if let Some(name) = &args.served_model_name {
         target.models = vec![name.clone()];
     } else if !args.model.is_empty() {
@@ -17,6 +18,10 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     }
     if args.streaming && args.no_streaming {
         return Err(Error::new("--no-streaming", "contradicts --streaming", "give one of them"));
+    }
+    if args.streaming && !target.dialect.streams() {
+        let wrong = format!("answers of the API {} are not streamed", target.dialect.name());
+        return Err(Error::new("--streaming", wrong, "leave it out"));
     }
     target.stream = args.streaming || (!args.no_streaming && target.stream);
     target.tls.insecure |= args.insecure;
@@ -63,7 +68,7 @@ fn api(args: &RunArgs, named: Option<(Dialect, String)>, target: &mut Target) ->
             return Err(Error::new("--backend", format!("the URL's path {path} is of another API"), remedy));
         }
         target.dialect = dialect;
-        target.path = Some(path).filter(|path| path != default_path(dialect));
+        target.path = Some(path).filter(|path| path != dialect.path());
     }
     if let Some(dialect) = asked.filter(|dialect| *dialect != target.dialect) {
         target.dialect = dialect;
@@ -76,28 +81,59 @@ fn api(args: &RunArgs, named: Option<(Dialect, String)>, target: &mut Target) ->
     }
 }
 
+/// The user's own API. What the options leave out is the file's.
+fn raw(args: &RunArgs, target: &mut Target) -> Result<(), Error> {
+    let places = [&args.raw_content, &args.raw_finish, &args.raw_prompt_tokens, &args.raw_output_tokens];
+    if args.raw_body.is_none() && places.iter().all(|place| place.is_none()) && !args.raw_cumulative {
+        if target.dialect != Dialect::Raw && args.backend.is_some() {
+            // The file's is of another API now.
+            target.raw = None;
+        }
+        return Ok(());
+    }
+    if target.dialect != Dialect::Raw {
+        let wrong = format!("means nothing to the API {}", target.dialect.name());
+        return Err(Error::new("--raw-body and the like", wrong, "give --backend raw"));
+    }
+    let raw = target.raw.get_or_insert_with(|| Raw { content: "/text".to_owned(), ..Raw::default() });
+    if let Some(body) = &args.raw_body {
+        raw.body.clone_from(body);
+    }
+    if let Some(content) = &args.raw_content {
+        raw.content.clone_from(content);
+    }
+    raw.cumulative |= args.raw_cumulative;
+    for (place, given) in [
+        (&mut raw.finish, &args.raw_finish),
+        (&mut raw.prompt_tokens, &args.raw_prompt_tokens),
+        (&mut raw.output_tokens, &args.raw_output_tokens),
+    ] {
+        if given.is_some() {
+            place.clone_from(given);
+        }
+    }
+    Ok(())
+}
+
 /// The path of `--endpoint`. Where it ends like that of an API and none was named, it names that API, as vLLM's users
 /// write `--endpoint /v1/chat/completions`.
 fn endpoint_path(path: &str, api_named: bool, target: &mut Target) -> Result<(), Error> {
     let bare = path.split('?').next().unwrap_or(path);
     let of_path = Endpoint::parse(&format!("http://h{bare}")).ok().and_then(|address| address.request);
     if let Some((dialect, _)) = of_path {
+        if target.dialect == Dialect::Raw {
+            target.path = Some(path.to_owned());
+            return Ok(());
+        }
         if api_named && dialect != target.dialect {
             let wrong = format!("the path {path} is of another API than --backend");
-            let remedy = format!("give --backend {}", backend_name(dialect));
+            let remedy = format!("give --backend {}", dialect.name());
             return Err(Error::new("--endpoint", wrong, remedy));
         }
         target.dialect = dialect;
     }
-    target.path = Some(path.to_owned()).filter(|path| path != default_path(target.dialect));
+    target.path = Some(path.to_owned()).filter(|path| path != target.dialect.path());
     Ok(())
-}
-
-fn backend_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Openai => "openai",
-        Dialect::OpenaiChat => "openai-chat",
-    }
 }
 
 /// The URLs of `--base-url`, or that of vLLM's `--host` and `--port`.
@@ -167,7 +203,7 @@ pub(super) fn api_key(
     secrets: &mut Secrets,
 ) -> Result<(), Error> {
     let Some(given) = given else {
-        if !secrets.contains("Authorization")
+        if !KEY_HEADERS.iter().any(|name| secrets.contains(name))
             && let Some(key) = env(KEY_VARIABLE).filter(|key| !key.trim().is_empty())
         {
             plausible_secret("--api-key", KEY_VARIABLE, key.trim())?;
@@ -205,5 +241,7 @@ fn plausible_secret(option: &str, name: &str, value: &str) -> Result<(), Error> 
     }
 }
 
+/// Headers that authorise, each with some servers.
+const KEY_HEADERS: [&str; 3] = ["Authorization", "x-api-key", "api-key"];
 /// Where the key is looked for when none is given.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";

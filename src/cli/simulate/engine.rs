@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Ordered, SIMULATED};
-use crate::api::request::Template;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::run::{Gate, conclude, show};
@@ -29,7 +28,7 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
         ..Settings::default()
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
-    let target = Arc::new(target(&order.plan).map_err(Failure::bad)?);
+    let target = Arc::new(target(&order.plan)?);
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
@@ -47,12 +46,11 @@ pub(super) fn sim_run(ordered: Ordered, typed: Vec<String>) -> Result<Exit, Fail
 }
 
 /// Bodies as they are sent to a server, for a route that leads nowhere.
-fn target(plan: &Plan) -> Result<Target, crate::load::RouteError> {
-    let options = plan.workload.body_options();
+fn target(plan: &Plan) -> Result<Target, Failure> {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     Ok(Target {
-        routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers)?],
-        templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
+        routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
+        templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
         content: Content::new(&plan.workload),
     })
 }

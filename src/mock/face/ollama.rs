@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{Channel, Face, Piece, Whole};
+use super::{Channel, Face, Piece, Whole, write_padding};
 use crate::mock::ask::{Finish, Surface};
 use crate::mock::reply::push;
 
@@ -31,11 +31,7 @@ impl Face {
         self.vocabulary.write(piece.choice, piece.from, piece.tokens, out);
         let words = start..out.len();
         out.extend_from_slice(if self.surface == Surface::OllamaChat { b"\"}" } else { b"\"" });
-        if piece.padding > 0 {
-            out.extend_from_slice(b",\"padding\":\"");
-            out.resize(out.len() + piece.padding as usize, b'x');
-            out.push(b'"');
-        }
+        write_padding(piece.padding, out);
         out.extend_from_slice(b",\"done\":false}\n");
         words
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Channel, Counts, Face, Piece, Whole, finish_json};
+use super::{ARGUMENTS_CLOSE, ARGUMENTS_OPEN, Channel, Counts, Face, Piece, Whole, finish_json};
 use crate::mock::ask::{Finish, Surface};
 use crate::mock::reply::push;
 
@@ -13,7 +13,7 @@ impl Face {
         usage: Option<Counts>,
         out: &mut Vec<u8>,
     ) -> Range<usize> {
-        self.open(out);
+        self.begin(out);
         push(out, format_args!("{{\"index\":{},", piece.choice));
         let words = if self.surface == Surface::Text {
             out.extend_from_slice(b"\"text\":\"");
@@ -33,8 +33,8 @@ impl Face {
     }
 
     /// Appends the event that opens a chat choice.
-    pub(in crate::mock) fn role(&self, choice: u32, usage: Option<Counts>, out: &mut Vec<u8>) {
-        self.open(out);
+    pub(super) fn role(&self, choice: u32, usage: Option<Counts>, out: &mut Vec<u8>) {
+        self.begin(out);
         push(
             out,
             format_args!(
@@ -53,7 +53,7 @@ impl Face {
         usage: Option<Counts>,
         out: &mut Vec<u8>,
     ) {
-        self.open(out);
+        self.begin(out);
         let empty = if self.surface == Surface::Text { "\"text\":\"\"" } else { "\"delta\":{}" };
         push(out, format_args!("{{\"index\":{choice},{empty},"));
         self.close_choice(Some(finish), out);
@@ -62,7 +62,7 @@ impl Face {
 
     /// Appends the usage event: no choices.
     pub(in crate::mock) fn usage(&self, usage: Counts, out: &mut Vec<u8>) {
-        self.open(out);
+        self.begin(out);
         out.push(b']');
         self.shut(Some(usage), 0, out);
     }
@@ -175,7 +175,7 @@ impl Face {
         });
     }
 
-    fn open(&self, out: &mut Vec<u8>) {
+    fn begin(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"data: ");
         let object = if self.surface == Surface::Text { "text_completion" } else { "chat.completion.chunk" };
         self.preface(object, out);
@@ -224,10 +224,6 @@ fn write_usage(usage: Option<Counts>, out: &mut Vec<u8>) {
     }
     out.push(b'}');
 }
-
-/// JSON within a JSON string.
-const ARGUMENTS_OPEN: &[u8] = br#"{\"text\":\""#;
-const ARGUMENTS_CLOSE: &[u8] = br#"\"}"#;
 
 #[cfg(test)]
 mod tests {

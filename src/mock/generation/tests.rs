@@ -21,7 +21,7 @@ const DRESS: Dress = Dress { role: Role::First, late_head: false, usage: Usage::
 const PLAIN: Manner = Manner { chunks: false, keep_alive: false, head_only: false };
 
 fn generation(ask: Ask, dress: Dress) -> Generation {
-    let face = Face { tool: ask.tool.clone(), ..face(ask.surface) };
+    let face = Face { tool: ask.tool.clone(), thinks: ask.reasoning > 0, ..face(ask.surface) };
     Generation::new(face, ask, dress, PLAIN)
 }
 

@@ -1,12 +1,12 @@
 //! What is asked, and in which form the answer comes.
 
-use crate::api::Dialect;
+use crate::api::Extra;
 use crate::plan::{Finding, Grade, Level, Plan, Rule, Workload};
 
 pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
     found.extend(identical_prompts(plan));
     found.extend(output_length(plan));
-    if !plan.target.stream {
+    if !plan.target.stream && plan.target.dialect.streams() {
         found.push(Finding::new(
             Rule::NotStreaming,
             Grade::Warn,
@@ -55,25 +55,28 @@ fn warning(evidence: String, remedy: &str) -> Finding {
 
 /// The body field that stands in the place of our prompts, if there is one.
 fn prompt_override(plan: &Plan) -> Option<&'static str> {
-    let field = match plan.target.dialect {
-        Dialect::OpenaiChat => "messages",
-        Dialect::Openai => "prompt",
-    };
+    let field = plan.target.dialect.prompt_field();
     plan.workload.extra_body.contains_key(field).then_some(field)
 }
 
 fn output_length(plan: &Plan) -> Option<Finding> {
     let workload = &plan.workload;
-    if workload.output_length_is_fixed() {
+    if workload.output_length_is_fixed() || plan.raw_fixes_length() || !plan.target.dialect.generates() {
         return None;
     }
+    let dialect = plan.target.dialect;
+    let missing = !dialect.has(Extra::IgnoreEos);
     let refused = workload.options.dropped.iter().any(|field| field == "ignore_eos");
+    let why = match (missing, refused) {
+        (true, _) => format!("the API {} has no ignore_eos: ", dialect.name()),
+        (_, true) => "the server refuses ignore_eos: ".to_owned(),
+        _ => String::new(),
+    };
     let evidence = format!(
-        "{}answers end where the model ends them, after at most {} tokens",
-        if refused { "the server refuses ignore_eos: " } else { "" },
+        "{why}answers end where the model ends them, after at most {} tokens",
         workload.output_tokens
     );
-    let remedy = if refused {
+    let remedy = if missing || refused {
         "compare TPOT and token rates, which do not depend on lengths as E2E does"
     } else {
         "give --ignore-eos"
@@ -95,6 +98,11 @@ impl Workload {
 }
 
 impl Plan {
+    /// Whether the body of the user's own API speaks of it.
+    fn raw_fixes_length(&self) -> bool {
+        self.target.raw.as_ref().is_some_and(|raw| raw.body.contains("ignore_eos"))
+    }
+
     /// Whether no prompt of `level` shares its beginning with another one of the run.
     #[must_use]
     pub fn prompts_are_unique(&self, level: &Level) -> bool {

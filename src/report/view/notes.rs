@@ -21,7 +21,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.goodput();
     notes.arrivals();
     notes.prompt_tokens(plan.as_ref());
-    notes.output_tokens();
+    notes.output_tokens(plan.as_ref());
     notes.client();
     notes.selftest(run);
     if let Some(plan) = &plan {
@@ -178,11 +178,22 @@ impl Notes<'_> {
         self.say(text);
     }
 
-    fn output_tokens(&mut self) {
+    /// Where nothing is generated, what is worked through are prompts.
+    fn prompt_rates(&mut self) {
+        for level in self.levels {
+            let rate = format::rate(level.rates.window.in_tok_s);
+            self.say(format!("{}: {rate} prompt tokens/s, and no output", level.label));
+        }
+    }
+
+    fn output_tokens(&mut self, plan: Option<&Plan>) {
         let sum = |field: fn(&LevelBlock) -> u64| self.levels.iter().map(field).sum::<u64>();
         let ok = sum(|level| level.counts.ok);
         if ok == 0 {
             return;
+        }
+        if plan.is_some_and(|plan| !plan.target.dialect.generates()) {
+            return self.prompt_rates();
         }
         let [_, tokenizer, events, unknown] =
             [0, 1, 2, 3].map(|source| self.levels.iter().map(|l| l.tokens.sources[source]).sum::<u64>());

@@ -305,5 +305,11 @@ fn without_secrets(plan: &Plan) -> Plan {
     for (name, value) in &mut plan.workload.extra_body {
         redact::member(name, value);
     }
+    if let Some(raw) = &mut plan.target.raw
+        && let Ok(mut body) = serde_json::from_str(&raw.body)
+        && redact::member("", &mut body)
+    {
+        raw.body = body.to_string();
+    }
     plan
 }

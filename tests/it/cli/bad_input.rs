@@ -110,9 +110,10 @@ fn a_page_of_html_is_not_taken_for_an_answer() {
     let canned = Canned::start(move |_| http(200, "text/html", page));
     let dir = Dir::new();
     dir.tokload(&run(&canned.url(), "")).refuses(2, &["lists no model", "--base-url"]);
-    dir.tokload(&run(&canned.url(), "--model m")).refuses(3, &["not an OpenAI-compatible", "--base-url"]);
+    dir.tokload(&run(&canned.url(), "--model m"))
+        .refuses(3, &["not a stream of the API openai-chat", "--base-url"]);
     let mock = answering(Answer::Html);
-    dir.tokload(&run(&url(&mock), "")).refuses(3, &["not an OpenAI-compatible", "--base-url"]);
+    dir.tokload(&run(&url(&mock), "")).refuses(3, &["not a stream of the API openai-chat", "--base-url"]);
     assert!(dir.names().is_empty());
 }
 
@@ -127,7 +128,7 @@ fn json_that_is_no_completion_is_told() {
     let canned = Canned::start(|asked| {
         if asked.is_post() { http(200, "application/json", r#"{"hello":"world"}"#) } else { models() }
     });
-    Dir::new().tokload(&run(&canned.url(), "")).refuses(3, &["not an OpenAI-compatible"]);
+    Dir::new().tokload(&run(&canned.url(), "")).refuses(3, &["not a stream of the API openai-chat"]);
 }
 
 #[test]
