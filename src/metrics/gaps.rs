@@ -20,6 +20,8 @@ pub struct Gaps {
     token_overflow: u64,
     /// By when before its stamp the first event came at the earliest, if events joined it in its read, ns.
     first_within_ns: u64,
+    /// Some gap is [`JOINED`]: most requests have none, and are then not searched for them.
+    is_joined: bool,
 }
 
 /// Beyond the code of every bucket.
@@ -57,6 +59,7 @@ impl Gaps {
     pub fn clear(&mut self) {
         self.codes.clear();
         self.first_within_ns = 0;
+        self.is_joined = false;
         self.token_codes.clear();
         (self.totals, self.overflow) = (Totals::new(), 0);
         (self.token_totals, self.token_overflow) = (Totals::new(), 0);
@@ -77,13 +80,14 @@ impl Gaps {
         if self.codes.is_empty() {
             self.first_within_ns = within_ns;
         }
+        self.is_joined = true;
         self.codes.push(JOINED);
         self.totals.record(0);
     }
 
     /// The events that shared a read, read by read.
     pub fn lumps(&self) -> impl Iterator<Item = Lump> {
-        let mut rest = &self.codes[..];
+        let mut rest = if self.is_joined { &self.codes[..] } else { &[] };
         let mut leader = None;
         std::iter::from_fn(move || {
             while let Some((&code, others)) = rest.split_first() {
