@@ -197,13 +197,26 @@ fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
             other => format!(" --backend {}", other.name()),
         };
         let load = if plan.levels.len() > 1 {
-            "--request-rate 2 --duration 120s"
+            let rate = bearable_rate(run.levels.iter().map(|level| level.rates.window.req_s));
+            format!("--request-rate {rate} --duration 120s")
         } else {
-            "--max-concurrency 1,2,4,8,16"
+            "--max-concurrency 1,2,4,8,16".to_owned()
         };
         next.push(format!("tokload run --base-url {}{api} {load}", endpoint.url));
     }
     next
+}
+
+/// A rate that the server should bear, in two digits: four fifths of the most that it completed; 2 if that is nothing.
+fn bearable_rate(completed_s: impl Iterator<Item = f64>) -> f64 {
+    let most = completed_s.fold(0.0, f64::max) * 0.8;
+    if most < 0.001 {
+        return 2.0;
+    }
+    let digit = 10f64.powi(most.log10().floor() as i32 - 1);
+    // Through text, so that no binary dust stands behind the digits.
+    let rate = (most / digit).round() * digit;
+    format!("{rate:.4}").parse().unwrap_or(2.0)
 }
 
 /// The exit code of a finished run.
@@ -243,4 +256,20 @@ pub(super) fn exit_of(run: &RunFile, strict: bool) -> Exit {
         return Exit::NotValid;
     }
     Exit::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_to_try_next_is_what_the_server_should_bear() {
+        let of = |completed: &[f64]| bearable_rate(completed.iter().copied()).to_string();
+        assert_eq!(of(&[1.45, 5.79, 23.18]), "19");
+        assert_eq!(
+            (of(&[1.45]), of(&[0.0123]), of(&[62_780.0])),
+            ("1.2".to_owned(), "0.0098".to_owned(), "50000".to_owned())
+        );
+        assert_eq!((of(&[]), of(&[0.0, 0.0])), ("2".to_owned(), "2".to_owned()));
+    }
 }

@@ -219,10 +219,15 @@ pub fn steady_cut(option: &str, text: &str) -> Result<SteadyCut, Error> {
 /// Time to waste: `MS` in every turn, `MS@S` every `S` seconds.
 ///
 /// # Errors
-/// Not numbers, or negative ones.
+/// Not numbers, negative ones, or more than 10 s at a time.
 pub fn burn(option: &str, text: &str) -> Result<Burn, Error> {
     let (ms, every) = text.split_once('@').unwrap_or((text, "0"));
-    Ok(Burn { ms: number(option, ms)?, every_s: seconds(option, every)? })
+    let ms = number(option, ms)?;
+    // A turn that goes on for longer could not be left by a signal either.
+    if !(0.0..=10_000.0).contains(&ms) {
+        return Err(Error::new(option, format!("{ms} ms is out of range"), "give 0 to 10000 ms"));
+    }
+    Ok(Burn { ms, every_s: seconds(option, every)? })
 }
 
 /// The format of standard output.
@@ -348,6 +353,16 @@ const CORES_MAX: u32 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_is_wasted_only_where_a_signal_still_ends_it() {
+        let of = |text| burn("--client-burn", text);
+        assert_eq!(of("2").unwrap(), Burn { ms: 2.0, every_s: 0.0 });
+        assert_eq!(of("10000@1").unwrap(), Burn { ms: 10_000.0, every_s: 1.0 });
+        for bad in ["10001", "1e9", "-1", "nan", "", "2@", "@1"] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

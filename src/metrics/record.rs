@@ -296,6 +296,20 @@ impl Record {
         })
     }
 
+    /// The record with the earliest stamps that its first content event may have, where that was read late and with a
+    /// later one: such a read has one stamp, that of its last byte. It came after the request was sent, and after the
+    /// read of the head if that was an earlier one. `None` where the stamps are as they are.
+    #[must_use]
+    pub fn with_first_at_its_earliest(&self) -> Option<Record> {
+        let first = self.first.filter(|_| self.flags.contains(Flags::FIRST_COALESCED))?;
+        let earliest = match self.byte {
+            Some(byte) if byte < first => byte,
+            _ => self.sent.unwrap_or(self.start).min(first),
+        };
+        let answer = if self.answer == self.first { Some(earliest) } else { self.answer };
+        Some(Record { first: Some(earliest), answer, ..*self })
+    }
+
     /// The record as if there had been no kernel stamps.
     #[must_use]
     pub fn without_kernel(&self) -> Record {

@@ -87,6 +87,16 @@ impl Distribution {
     }
 }
 
+impl Bounds {
+    /// Between `distribution` and what it would be of `values`, which ascend and each lie on the same side of theirs.
+    pub(super) fn between(joined: u64, distribution: &Distribution, values: &[f64]) -> Bounds {
+        let sides = |pick: fn(f64, f64) -> f64| {
+            reported(|quantile| Some(pick(distribution.quantile(quantile)?, nearest_rank(values, quantile)?)))
+        };
+        Bounds { joined, low: sides(f64::min), high: sides(f64::max) }
+    }
+}
+
 fn reported(value: impl Fn(Quantile) -> Option<f64>) -> Vec<QuantileValue> {
     let of = |quantile: Quantile| QuantileValue { parts: quantile.parts(), value: value(quantile) };
     Quantile::REPORTED.into_iter().map(of).collect()

@@ -7,7 +7,9 @@ use crate::run::Window;
 use crate::stats::{self, inflight};
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
-use crate::summary::{Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps};
+use crate::summary::{
+    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps,
+};
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     let measured: Vec<&Record> = records.iter().filter(|record| record.phase == Phase::Measured).collect();
@@ -80,9 +82,37 @@ fn distributions(
         let ordered = if is_wanted(metric, input.from_plan) { Ordered::of(&values) } else { None };
         values.sort_unstable_by(f64::total_cmp);
         latencies.extend(ordered.map(|ordered| ordered.ranked(metric, &values)));
-        distributions.extend(Distribution::of_sorted(metric, &values, failed));
+        let distribution = Distribution::of_sorted(metric, &values, failed);
+        distributions.extend(distribution.map(|distribution| match FROM_FIRST.contains(&metric) {
+            true => Distribution { bounds: first_bounds(metric, population, &distribution), ..distribution },
+            false => distribution,
+        }));
     }
     (distributions, latencies)
+}
+
+/// What rests on the stamp of the first content event.
+const FROM_FIRST: [Metric; 6] =
+    [Metric::Ttft, Metric::Ttfa, Metric::TtftPlan, Metric::TtfaPlan, Metric::Tpot, Metric::TpotAdj];
+
+/// How far the quantiles in `distribution` may be off where a late client read first events together with later ones;
+/// `None` if there are none. An earlier first event makes TTFT shorter and TPOT longer, of whichever request.
+fn first_bounds(metric: Metric, population: &[&Record], distribution: &Distribution) -> Option<Bounds> {
+    let ok = population.iter().filter(|record| record.outcome.is_ok());
+    let mut joined = 0;
+    let mut values: Vec<f64> = ok
+        .filter_map(|record| {
+            let Some(earliest) = record.with_first_at_its_earliest() else { return metric.of(record) };
+            let value = metric.of(&earliest);
+            joined += u64::from(value.is_some());
+            value
+        })
+        .collect();
+    if joined == 0 {
+        return None;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    Some(Bounds::between(joined, distribution, &values))
 }
 
 /// The lives `[start, end)` of all requests, whatever their outcome. A request that was never taken in hand has none:

@@ -1,5 +1,5 @@
 use super::*;
-use crate::metrics::{Class, Gaps, Kind, Outcome, Phase, TokenSource};
+use crate::metrics::{Class, Flags, Gaps, Kind, Outcome, Phase, TokenSource};
 use crate::plan::SteadyCut;
 use crate::rng::{self, Purpose};
 use crate::time::Stamp;
@@ -316,4 +316,47 @@ fn warm_up_records_count_nowhere() {
     let warmup = random_records(8, 20).into_iter().map(|record| Record { phase: Phase::Warmup, ..record });
     records.extend(warmup);
     assert_eq!(summary_of(&records, whole), without);
+}
+
+#[test]
+fn a_first_event_that_a_late_client_read_with_others_is_known_in_bounds_only() {
+    // TTFT of 1 to 100 ms, and 9 more events 10 ms apart. A stall until 200 ms joined the last two with later ones; of
+    // one of them the head had come, by itself, at 90 ms.
+    let records: Vec<Record> = (1..=100)
+        .map(|i| {
+            let mut record = Record::planned(i, Stamp::ZERO);
+            record.outcome = Outcome::ok(200);
+            record.sent = Some(at(1));
+            let stalled = i > 98;
+            let first = if stalled { 200 } else { i };
+            (record.first, record.answer) = (Some(at(first)), Some(at(first)));
+            (record.last, record.end) = (Some(at(i + 190)), at(i + 190));
+            record.byte = Some(at(if i == 100 { 90 } else { first }));
+            (record.events, record.output_tokens) = (10, Some(11));
+            if stalled {
+                record.flags.insert(Flags::FIRST_COALESCED);
+            }
+            record
+        })
+        .collect();
+    let summary = summary_of(&records, window(0, 10_000));
+    let bounds = |metric| {
+        let distribution = summary.distribution(metric).unwrap();
+        let bounds = distribution.bounds.as_ref().unwrap();
+        let of = |side: &[QuantileValue], q: Quantile| {
+            side.iter().find(|value| value.parts == q.parts()).unwrap().value.unwrap() / MS as f64
+        };
+        let at = |q| (of(&bounds.low, q), distribution.quantile(q).unwrap() / MS as f64, of(&bounds.high, q));
+        (bounds.joined, at(Quantile::P50), at(Quantile::P99))
+    };
+    // At the earliest: 1..=98, 1 and 90 ms.
+    let ttft = (2, (49.0, 50.0, 50.0), (97.0, 200.0, 200.0));
+    assert_eq!(bounds(Metric::Ttft), ttft);
+    assert_eq!(bounds(Metric::TtfaPlan), ttft);
+    // 19 ms each but for the stalled: 8.9 and 9 ms as stamped, 28.8 and 20 ms at the longest.
+    assert_eq!(bounds(Metric::Tpot), (2, (19.0, 19.0, 19.0), (19.0, 19.0, 20.0)));
+    assert!(summary.distribution(Metric::E2e).unwrap().bounds.is_none());
+    let plain: Vec<Record> =
+        records.into_iter().map(|record| Record { flags: Flags::default(), ..record }).collect();
+    assert!(summary_of(&plain, window(0, 10_000)).distribution(Metric::Ttft).unwrap().bounds.is_none());
 }

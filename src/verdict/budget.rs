@@ -75,7 +75,7 @@ impl Checks {
 ///
 /// - Both stamps: |user quantile - kernel quantile| + the kernel stamp's own error.
 /// - Latencies by kernel stamps: the kernel stamp's own error.
-/// - Where gaps between events of one read are known in sum only, at least the distance to the farther bound.
+/// - Where events of one read are known by the stamp of the last alone, at least the distance to the farther bound.
 /// - User stamps alone: the 99th percentile of loop lag plus that of schedule delay, estimated.
 #[must_use]
 pub fn client_errors(result: &LevelResult, summary: &LevelSummary) -> Vec<ClientError> {
@@ -103,7 +103,7 @@ fn client_error(
     let parts = quantile.parts();
     let own = checks.stamp_error_ns as f64;
     let pair = summary.stamp_pairs.iter().find(|pair| pair.metric == metric && pair.parts == parts);
-    // Gaps between events of one read are known in sum only: the truth lies between the bounds.
+    // Of events of one read only the last is known in time: the truth lies between the bounds.
     let gaps =
         if metric == Metric::Itl && timestamps == Timestamps::Both { Metric::ItlKernel } else { metric };
     let unknown = bounds_distance(summary, gaps, parts, value_ns);
@@ -142,7 +142,7 @@ fn bounds_distance(summary: &LevelSummary, metric: Metric, parts: u32, value_ns:
 mod tests {
     use super::*;
     use crate::metrics::Gaps;
-    use crate::metrics::{Outcome, Record, Tally};
+    use crate::metrics::{Flags, Outcome, Record, Tally};
     use crate::plan::{Level, Slo};
     use crate::run::{Span, Stamps, WallCheck, Window};
     use crate::summary::{self, Input};
@@ -150,12 +150,16 @@ mod tests {
 
     /// A hundred answers whose first token came after 1..=100 ms and was read `late_ms(i)` later.
     fn measured(late_ms: impl Fn(u64) -> u64, in_use: Timestamps) -> Vec<ClientError> {
+        measured_with(late_ms, Flags::default(), in_use)
+    }
+
+    fn measured_with(late_ms: impl Fn(u64) -> u64, flags: Flags, in_use: Timestamps) -> Vec<ClientError> {
         let at = Stamp::from_millis;
         let mut tally = Tally::new(Stamp::ZERO);
         let mut records = Vec::new();
         for i in 1..=100 {
             let mut record = Record::planned(i, Stamp::ZERO);
-            record.outcome = Outcome::ok(200);
+            (record.outcome, record.flags) = (Outcome::ok(200), flags);
             (record.first, record.kernel_first) = (Some(at(i + late_ms(i))), Some(at(i)));
             (record.last, record.kernel_last) = (record.first, record.kernel_first);
             record.end = at(i + late_ms(i));
@@ -198,6 +202,15 @@ mod tests {
         // Lateness that leaves the quantile where it is is no error of the quantile.
         let error = ttft_p99(&measured(|i| u64::from(i < 50), Timestamps::Both));
         assert_eq!(error.error_ns, 1e3);
+    }
+
+    #[test]
+    fn two_stamps_of_a_read_that_joined_first_events_agree_on_what_neither_knows() {
+        // Everything came at the end of a read after i ms: the first event may have come at any time since the send.
+        for in_use in [Timestamps::Both, Timestamps::Kernel] {
+            let error = ttft_p99(&measured_with(|_| 0, Flags::FIRST_COALESCED, in_use));
+            assert_eq!((error.value_ns, error.error_ns, error.estimated), (99e6, 99e6 + 1e3, false));
+        }
     }
 
     #[test]

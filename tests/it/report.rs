@@ -133,7 +133,7 @@ fn remarks_say_how_it_was_measured() {
         "window: whole level, with ramp and drain",
         "goodput (4 users): TTFT <= 550 ms, TPOT <= 60 ms, judged from the start (closed loop)",
         "goodput (poisson 12.5/s cap 4): TTFT <= 550 ms, TPOT <= 60 ms, judged from the planned send (open loop)",
-        "poisson 12.5/s cap 4: asked 12.5 req/s, offered 3.03 over the window",
+        "poisson 12.5/s cap 4: asked 12.5 req/s, planned 3.48",
         "verdict: invalid (failures, few_requests, cache_hits_unwanted, realised_rate_off, cap_reached, rate_limited)",
         "! failures: 4 users: 4 of 40 requests failed (10.0 %); find their cause",
         "! few_requests: 24 requests in a level: a single one of them makes its p99; give --num-prompts 200",
@@ -292,4 +292,17 @@ fn the_last_line_names_the_file() {
     let text = text(&view, Style::PLAIN);
     let tail = "\nnext:\n  tokload report x.json --goodput ttft:300\n  tokload run -c 8\n\nsaved x.json\n";
     assert!(text.ends_with(tail), "{text}");
+}
+
+#[test]
+fn percentiles_from_the_plan_count_failed_requests_too() {
+    let mut run = sample().run;
+    let of_rate = |run: &RunFile| {
+        let text = flowing(run);
+        text[text.find("from the planned send TTFT p50").unwrap()..].chars().take(60).collect::<String>()
+    };
+    assert_eq!(of_rate(&run), "from the planned send TTFT p50 / p99 is 536.6 / 563.4 ms, E2");
+    let ttft = run.levels[1].distributions.get_mut(&Metric::TtftPlan).unwrap();
+    ttft.with_failures.iter_mut().filter(|q| q.parts >= 99_000).for_each(|q| q.value = None);
+    assert_eq!(of_rate(&run), "from the planned send TTFT p50 / p99 is 536.6 / failed ms, E");
 }

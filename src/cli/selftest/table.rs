@@ -160,6 +160,9 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
 fn limit(selftest: &Selftest) -> Note {
     let bound = format::typed(selftest.error_max_ns as f64 / 1e6);
     let (warning, text) = match selftest.limit {
+        None if selftest.steps.is_empty() => {
+            (true, "no load was tried: nothing is known of the error".to_owned())
+        }
         None => (true, format!("the error's p99 is above {bound} ms at every load")),
         Some(limit) => {
             let up_to = format!(
@@ -238,5 +241,7 @@ mod tests {
         assert!(warnings[1].starts_with("other programs keep 90.0 %"), "{warnings:?}");
         let everything = shown(&Selftest { steps: Vec::new(), ..selftest });
         assert!(everything.contains("no level was run"), "{everything}");
+        assert!(everything.contains("! no load was tried: nothing is known of the error"), "{everything}");
+        assert!(!everything.contains("at every load"), "{everything}");
     }
 }

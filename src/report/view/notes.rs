@@ -131,9 +131,11 @@ impl Notes<'_> {
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
-            let asked = setting.load.rate().map(|asked| {
-                let (asked, offered) = (format::typed(asked), format::rate(level.rates.window.offered_s));
-                format!("asked {asked} req/s, offered {offered} over the window")
+            let asked = setting.load.rate().map(|asked| match planned_rate(level) {
+                Some(planned) => {
+                    format!("asked {} req/s, planned {}", format::typed(asked), format::rate(planned))
+                }
+                None => format!("asked {} req/s", format::typed(asked)),
             });
             if !setting.load.judged_from_plan() || level.counts.ok == 0 {
                 asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
@@ -266,11 +268,23 @@ fn judged_from(level: &LevelBlock, from_plan: bool) -> &'static str {
     }
 }
 
-/// What users see who came when they had planned to.
+/// Planned sends per second of the time that they were planned for, which a drain is no part of.
+fn planned_rate(level: &LevelBlock) -> Option<f64> {
+    let (window, span) = (level.window, level.span);
+    let (from, to) =
+        if window.whole_level { (span.t0_ns, span.t1_ns) } else { (window.start_ns, window.end_ns) };
+    let nanos = to.checked_sub(from).filter(|nanos| *nanos > 0)?;
+    Some(level.counts.planned as f64 * 1e9 / nanos as f64)
+}
+
+/// What users see who came when they had planned to, those who got no answer among them.
 fn from_plan(level: &LevelBlock) -> String {
     let quantiles = |metric| {
-        let quantile = |q| level.distributions.get(&metric)?.quantile(q);
-        let shown = |q| quantile(q).map_or_else(|| "–".to_owned(), format::ms);
+        let shown = |quantile| match level.distributions.get(&metric) {
+            Some(block) if block.fails(quantile) => "failed".to_owned(),
+            Some(block) => block.quantile(quantile).map_or_else(|| "–".to_owned(), format::ms),
+            None => "–".to_owned(),
+        };
         format!("{} / {}", shown(Quantile::P50), shown(Quantile::P99))
     };
     let (ttft, e2e) = (quantiles(Metric::TtftPlan), quantiles(Metric::E2ePlan));

@@ -175,7 +175,7 @@ const LEVEL: &[(&str, &str, &str)] = &[
     (
         "bounds",
         "as the metric",
-        "k gaps between events of one read that the client was late for are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k",
+        "k gaps between events of one read that the client was late for are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k; a first event that a late client read with a later one came after the request was sent, and after an earlier read of the head: ttft, ttfa and tpot lie between that and the stamp of the read",
     ),
     (
         "self_check.client_error",

@@ -226,11 +226,13 @@ impl ClientErrorBlock {
 impl DelayBlock {
     /// `None` of nothing.
     fn of(histogram: &Histogram) -> Option<DelayBlock> {
-        let quantile = |quantile| histogram.quantile(quantile).map(|ns| ns as f64);
+        let max = histogram.totals().max()?;
+        // A quantile is the upper end of its bucket, which the exact maximum may lie below.
+        let quantile = |quantile| histogram.quantile(quantile).map(|ns| ns.min(max) as f64);
         Some(DelayBlock {
             p50_ns: quantile(Quantile::P50),
             p99_ns: quantile(Quantile::P99),
-            max_ns: histogram.totals().max()? as f64,
+            max_ns: max as f64,
             n: histogram.n(),
         })
     }
@@ -286,4 +288,18 @@ impl HostBlock {
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_quantile_of_a_delay_is_above_its_maximum() {
+        let mut histogram = Histogram::new();
+        (0..100).for_each(|_| histogram.record(195_905));
+        assert_eq!(histogram.quantile(Quantile::P99), Some(195_967), "the end of the bucket");
+        let block = DelayBlock::of(&histogram).unwrap();
+        assert_eq!((block.p50_ns, block.p99_ns, block.max_ns), (Some(195_905.0), Some(195_905.0), 195_905.0));
+    }
 }

@@ -1,6 +1,7 @@
 //! What the client's machine and its connections went through.
 
 use super::words::{count, percent, seconds};
+use crate::metrics::Class;
 use crate::plan::{Finding, Grade, Plan, Rule};
 use crate::verdict::Facts;
 
@@ -54,13 +55,16 @@ fn memory(facts: &Facts) -> Option<Finding> {
 fn reuse(facts: &Facts) -> Option<Finding> {
     let (client, load) = (&facts.client, &facts.level.load);
     let at_once = facts.in_flight.map(|n| n.max).or(load.users.or(load.cap).map(u64::from))?;
-    let beyond = client.connects.saturating_sub(at_once);
+    // Where nothing listens there is nothing to keep open.
+    let refused = facts.counts.outcomes.iter().filter(|seen| seen.outcome.class == Class::Connect);
+    let opened = client.connects.saturating_sub(refused.map(|seen| seen.count).sum());
+    let beyond = opened.saturating_sub(at_once);
     if beyond as f64 <= NEW_SHARE_MAX * client.sent as f64 {
         return None;
     }
     let evidence = format!(
         "{} for {}, of which at most {at_once} were open at once",
-        count(client.connects, "connection"),
+        count(opened, "connection"),
         count(client.sent, "request")
     );
     let remedy = "let the server, and what stands before it, keep connections open";

@@ -80,7 +80,10 @@ fn n_eff_low(name: &str, latency: &LatencyStatistics) -> Option<Finding> {
     let (what, needed) = median.map_or(("p99", p99.needed), |median| ("even p50", median.needed));
     let evidence = format!(
         "{name} {what} is unsupported: n_eff {:.0} of {needed} ({} requests, DEFF {:.1})",
-        latency.n_eff, latency.n, latency.design_effect
+        // Rounded it would read as enough.
+        latency.n_eff.floor(),
+        latency.n,
+        latency.design_effect
     );
     let remedy = "lengthen the level, or repeat it with --num-runs";
     Some(Finding::new(Rule::NEffLow, grade, evidence, remedy))

@@ -353,6 +353,12 @@ fn connections_beyond_those_open_at_once_are_too_many() {
     assert_eq!(connects(130, Some(30)), []);
     assert_eq!(connects(131, Some(30)), warn(Rule::ConnectionReuse));
     assert_eq!(connects(1000, Some(1000)), [], "a burst needs them all");
+    let refused = found(|f| {
+        (f.client.connects, f.in_flight) = (500, Some(InFlight { max: 30, ..InFlight::default() }));
+        let outcome = Outcome::new(Class::Connect, Kind::Refused, 0);
+        f.counts.outcomes.push(OutcomeCount { outcome, count: 400 });
+    });
+    assert_eq!(refused, [], "a refused connection was never open");
     assert_eq!(connects(1000, None), [], "an open loop without records may have needed them");
     assert_eq!(found(|f| f.client.retransmits = 10), info(Rule::Retransmits));
     assert_eq!(found(|f| f.client.retransmits = 11), warn(Rule::Retransmits));
@@ -470,6 +476,14 @@ fn too_few_independent_requests_are_a_warning_only_where_the_median_is_not_known
     assert_eq!(found_in(few(99.0, [true, false])), waves);
     let one = [(Rule::NEffLow, Grade::Warn), (Rule::DeffHigh, Grade::Info)];
     assert_eq!(found_in(few(5.0, [false, false])), one);
+    let mut statistics = known();
+    few(5.7, [false, false])(&mut statistics);
+    let nearly = found_with(&Plan::new(1), |facts| facts.statistics = Some(statistics));
+    assert!(
+        nearly[0].evidence.contains(" n_eff 5 of "),
+        "not enough is not rounded to enough: {}",
+        nearly[0]
+    );
     // What grows has no steady value, however much there is of it.
     assert_eq!(
         found_in(|s| {
