@@ -374,6 +374,9 @@ pub struct ReportArgs {
     /// also say in words why throughput bends, with Little's law line by line (default: off)
     #[argh(switch)]
     pub explain: bool,
+    /// also say what the findings that are only noted rest on (default: off)
+    #[argh(switch)]
+    pub findings: bool,
     /// exit code 4 if the measurement is invalid (default: off)
     #[argh(switch)]
     pub strict: bool,

@@ -5,19 +5,21 @@ use std::path::Path;
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::print;
-use crate::cli::run::{exit_of, show_run};
+use crate::cli::run::{exit_of, show_run, terminal_style};
 use crate::cli::value::{self, Format};
+use crate::cli::{print, with_stdout};
 use crate::model::Settings;
 use crate::plan::Error;
-use crate::report::explain;
+use crate::report::{explain, terminal, view};
 use crate::run_file::{Loaded, RunFile};
 
 pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     let format = args.format.as_deref().map_or(Ok(Format::default()), |text| value::format("--format", text));
     let format = format.map_err(Failure::bad)?;
-    if args.explain {
-        explainable(format).map_err(Failure::bad)?;
+    for (option, given) in [("--explain", args.explain), ("--findings", args.findings)] {
+        if given {
+            for_reading(option, format).map_err(Failure::bad)?;
+        }
     }
     let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
     let run = if args.goodput.is_empty() {
@@ -27,19 +29,26 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         loaded.judged_by(&slo).map_err(Failure::bad)?
     };
     show_run(&run, format, &[], None)?;
+    if args.findings {
+        let noted = view::noted(&run);
+        with_stdout(|mut out| {
+            writeln!(out)?;
+            terminal::write_notes(&noted, terminal_style(), &mut out)
+        })?;
+    }
     if args.explain {
         explain(&run)?;
     }
     Ok(exit_of(&run, args.strict))
 }
 
-/// Refuses `--explain` where the output is not for reading.
-pub(super) fn explainable(format: Format) -> Result<(), Error> {
+/// Refuses `option`, which prints text, where the output is not for reading.
+pub(super) fn for_reading(option: &str, format: Format) -> Result<(), Error> {
     match format {
         Format::Table => Ok(()),
         Format::Json => {
             let remedy = "leave out one of the two";
-            Err(Error::new("--explain", "is text, which --format json has no place for", remedy))
+            Err(Error::new(option, "is text, which --format json has no place for", remedy))
         }
     }
 }

@@ -14,7 +14,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings};
-use super::report::explainable;
+use super::report::for_reading;
 use super::run::{config, dry_run, with_raw_body};
 use super::{print, say};
 use crate::model::{Serving, Settings};
@@ -84,7 +84,7 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
         order.notes.push("nobody is asked in a simulation: the target in --config is left out".to_owned());
     }
     if own.explain {
-        explainable(order.output.format)?;
+        for_reading("--explain", order.output.format)?;
     }
     let model = server.settings(order.plan.seed, &Settings::course())?;
     come_to_an_end(&order.plan, &model)?;

@@ -184,6 +184,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--extra-body", ""),
     ("--failed-request-threshold", "share"),
     ("--fault", "KIND"),
+    ("--findings", ""),
     ("--first-token-timeout", "seconds"),
     ("--fit", ""),
     ("--force", ""),

@@ -138,8 +138,8 @@ fn remarks_say_how_it_was_measured() {
         "! failures: 4 users: 4 of 40 requests failed (10.0 %); find their cause",
         "! few_requests: 24 requests in a level: a single one of them makes its p99; give --num-prompts 200",
         "! cap_reached: poisson 12.5/s cap 4: 24 of 24 requests (100.0 %) waited for the cap of 4, up to 123 ms; TTFT from the planned send is 537 ms p50, 563 ms p99; E2E from the planned send is 979 ms p50, 1005 ms p99; judge",
-        " closed_loop_without_queue_time: 1 of 2 levels: users wait, so a slow server is asked less server_reused_across_configs: not declared",
-        " prompt_tokens_off: 4 users: prompts have 131.0 tokens, 2.3 % more than the 128 asked for (also poisson 12.5/s cap 4) window_short",
+        " noted: closed_loop_without_queue_time, server_reused_across_configs, not_production_platform, prompt_tokens_off,",
+        "tokload report FILE --findings says why",
         "prompt tokens: asked 128, reported 131.0 per request, 12.2 % of them from the cache",
         "output tokens: from the server's usage",
         "! the server refused these fields, which were left out: min_tokens",
@@ -170,7 +170,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
         "! interrupted: the last level is cut short and levels may be missing",
         "! tokens_counted_as_chunks: the server reported no usage, so content events are counted as tokens",
         "! client_cpu: the busiest thread used 83.0 % of a core, more than 70 %; give it more cores",
-        " coalesced: 25.0 % of the events shared a read with an earlier one; the client was in time",
+        ", coalesced",
         "4 users: 2 requests were resent, their connection having been closed",
         "4 users: window of 60.0 s, from 10.0 s after the first planned send",
         "no records were kept: --no-records",
@@ -305,4 +305,19 @@ fn percentiles_from_the_plan_count_failed_requests_too() {
     let ttft = run.levels[1].distributions.get_mut(&Metric::TtftPlan).unwrap();
     ttft.with_failures.iter_mut().filter(|q| q.parts >= 99_000).for_each(|q| q.value = None);
     assert_eq!(of_rate(&run), "from the planned send TTFT p50 / p99 is 536.6 / failed ms, E");
+}
+
+#[test]
+fn what_is_only_noted_can_be_asked_for() {
+    let noted: Vec<String> =
+        tokload::report::view::noted(&sample().run).into_iter().map(|note| note.text).collect();
+    assert!(noted[0].starts_with(
+        "closed_loop_without_queue_time: 1 of 2 levels: users wait, so a slow server is asked less"
+    ));
+    let of = |rule: &str| noted.iter().find(|text| text.starts_with(rule)).unwrap();
+    assert_eq!(
+        of("prompt_tokens_off"),
+        "prompt_tokens_off: 4 users: prompts have 131.0 tokens, 2.3 % more than the 128 asked for (also poisson 12.5/s \
+         cap 4)"
+    );
 }

@@ -15,18 +15,38 @@ struct Broken<'a> {
     levels: Vec<&'a str>,
 }
 
-/// The line of the verdict and the lines of the findings of `run`, warnings first; the line is `None` if it is not
-/// judged.
+/// The line of the verdict and a line for each warning of `run`; what is only information is named in a last one, and
+/// [`noted`] says it. The line is `None` if the run is not judged.
 pub(super) fn of(run: &RunFile) -> (Option<String>, Vec<Note>) {
     let Some(verdict) = run.verdict else { return (None, Vec::new()) };
+    let broken = broken_by(run);
+    let (grave, noted): (Vec<_>, Vec<_>) =
+        broken.iter().partition(|broken| broken.finding.grade > Grade::Info);
+    let mut notes: Vec<Note> = grave.iter().map(|broken| broken.note(run.levels.len() > 1)).collect();
+    if !noted.is_empty() {
+        // A file may come from anywhere.
+        let rules: Vec<String> =
+            noted.iter().map(|broken| format::one_line(&broken.finding.rule, TEXT_CHARS_MAX)).collect();
+        let text = format!("noted: {}; tokload report FILE --findings says why", rules.join(", "));
+        notes.push(Note { warning: false, text });
+    }
+    (Some(line(verdict, &broken)), notes)
+}
+
+/// A line for each finding of `run` that is only information.
+#[must_use]
+pub fn noted(run: &RunFile) -> Vec<Note> {
+    let broken = broken_by(run);
+    let noted = broken.iter().filter(|broken| broken.finding.grade == Grade::Info);
+    noted.map(|broken| broken.note(run.levels.len() > 1)).collect()
+}
+
+fn broken_by(run: &RunFile) -> Vec<Broken<'_>> {
     let of_levels = run.levels.iter().flat_map(|level| {
         level.findings.iter().flatten().map(move |finding| (finding, Some(level.label.as_str())))
     });
     let of_plan = run.findings.iter().flatten().map(|finding| (finding, None));
-    let broken = broken(of_plan.chain(of_levels));
-    let several = run.levels.len() > 1;
-    let notes = broken.iter().map(|broken| broken.note(several)).collect();
-    (Some(line(verdict, &broken)), notes)
+    broken(of_plan.chain(of_levels))
 }
 
 /// The same of the findings over a plan that was not run: with every remedy.

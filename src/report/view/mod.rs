@@ -12,7 +12,7 @@ mod repeats;
 mod rows;
 mod until;
 
-pub use findings::of_plan;
+pub use findings::{noted, of_plan};
 
 use crate::run_file::RunFile;
 
