@@ -68,10 +68,13 @@ fn output_length(plan: &Plan) -> Option<Finding> {
         return None;
     }
     let refused = workload.options.dropped.iter().any(|field| field == "ignore_eos");
+    let most = match workload.trace {
+        Some(_) => "those of the trace".to_owned(),
+        None => workload.output_tokens.to_string(),
+    };
     let evidence = format!(
-        "{}answers end where the model ends them, after at most {} tokens",
+        "{}answers end where the model ends them, after at most {most} tokens",
         if refused { "the server refuses ignore_eos: " } else { "" },
-        workload.output_tokens
     );
     let remedy = if refused {
         "compare TPOT and token rates, which do not depend on lengths as E2E does"
@@ -100,6 +103,7 @@ impl Plan {
     pub fn prompts_are_unique(&self, level: &Level) -> bool {
         let most = level.requests_expected().unwrap_or(u64::MAX);
         self.workload.prefix.is_none()
+            && self.workload.trace.is_none()
             && self.workload.distinct.is_none_or(|distinct| distinct >= most)
             && prompt_override(self).is_none()
     }
