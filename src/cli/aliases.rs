@@ -111,6 +111,7 @@ const LENGTHS: &str = "give lengths by --random-input-len and --random-output-le
 const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
                         --prefix-prompt-length";
 const DATA: &str = "use --dataset-name random with --random-input-len and --random-output-len";
+const TIMES: &str = "give a trace with times by --trace, or the load by --request-rate and --arrival-pattern";
 const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests";
@@ -293,10 +294,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, DATA),
     ),
     (&["--rankings-*", "--accuracy-*", "--prompt-corpus"], Refuse(LATER, DATA)),
-    (
-        &["--dataset-path", "--prompts", "--input-file", "--public-dataset", "--custom-dataset-type"],
-        Refuse(LATER, DATA),
-    ),
+    (&["--input-file"], Same("--dataset-path")),
+    (&["--custom-dataset-type"], Convert(custom_dataset_type)),
+    (&["--prompts", "--public-dataset"], Refuse(LATER, DATA)),
     (&["--data"], Convert(guidellm::data)),
     (
         &["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--custom-output-len", "--bfcl-*"],
@@ -318,7 +318,16 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, DATA),
     ),
     (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
-    (&["--prompt-input-tokens-*", "--synthetic-input-tokens-*", "--isl-block-size"], Refuse(LATER, LENGTHS)),
+    (
+        &[
+            "--isl-block-size",
+            "--prompt-input-tokens-block-size",
+            "--synthetic-input-tokens-block-size",
+            "--timed-trace-chunk-hash-size",
+        ],
+        Same("--trace-block-tokens"),
+    ),
+    (&["--prompt-input-tokens-*", "--synthetic-input-tokens-*"], Refuse(LATER, LENGTHS)),
     (
         &[
             "--prefix-prompt-pool-size",
@@ -352,27 +361,27 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ],
         Refuse(LATER, "leave it out: a session has one turn"),
     ),
+    (&["--use-trace-timestamps"], Same("--fixed-schedule")),
+    (&["--fixed-schedule-auto-offset"], Accept(Nothing)),
     (
-        &[
-            "--trace*",
-            "--fixed-schedule*",
-            "--no-fixed-schedule",
-            "--use-trace-timestamps",
-            "--timed-trace-*",
-            "--compat",
-        ],
-        Refuse(LATER, "give the load by --request-rate and --arrival-pattern"),
+        &["--fixed-schedule-start-offset", "--fixed-schedule-end-offset"],
+        Refuse(
+            "counts milliseconds from the trace's own zero",
+            "give --trace-slice FROM:UNTIL in seconds after its first request",
+        ),
     ),
+    (&["--timed-trace-sec-multiplier"], Convert(trace_multiplier)),
     (
-        &[
-            "--replay-speedup",
-            "--open-loop-*",
-            "--no-open-loop-replay",
-            "--ignore-trace-delays",
-            "--use-think-time-only",
-            "--synthesis-*",
-        ],
-        Refuse(LATER, "give the load by --request-rate and --arrival-pattern"),
+        &["--timed-trace-*"],
+        Refuse(LATER, "leave it out: fields are found by their names in the format of --trace-format"),
+    ),
+    (&["--replay-speedup", "--synthesis-speedup-ratio"], Same("--trace-speedup")),
+    (&["--synthesis-max-osl"], Same("--trace-output-max")),
+    (&["--synthesis-*"], Refuse(LATER, "use --trace-speedup, --trace-input-max and --trace-output-max")),
+    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule", "--compat"], Refuse(LATER, TIMES)),
+    (
+        &["--open-loop-*", "--no-open-loop-replay", "--ignore-trace-delays", "--use-think-time-only"],
+        Refuse(LATER, TIMES),
     ),
     (
         &[
@@ -384,7 +393,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--force-min-tokens",
             "--no-force-min-tokens",
         ],
-        Refuse(LATER, "give the load by --request-rate and --arrival-pattern"),
+        Refuse(LATER, TIMES),
     ),
     // Counting tokens.
     (&["--use-server-token-count", "--skip-tokenizer-init", "--trust-remote-code"], Accept(Nothing)),
@@ -439,6 +448,29 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--profile", "--server-profiler*"], Refuse(LATER, "start the server's profiler by hand")),
     (&["--compare"], Refuse(LATER, "print each run by tokload report")),
 ];
+
+/// aiperf's names for the formats of files; a trace is replayed at its times there.
+fn custom_dataset_type(value: &str) -> Converted {
+    match value.replace('-', "_").as_str() {
+        "bailian_trace" | "burst_gpt_trace" | "mooncake_trace" => {
+            let format = value.replace('_', "-");
+            Ok(vec![("--fixed-schedule", String::new()), ("--trace-format", format)])
+        }
+        "single_turn" | "multi_turn" => Ok(vec![("--trace-format", value.to_owned())]),
+        _ => Err((format!("'{value}' is not supported yet"), TIMES)),
+    }
+}
+
+/// vLLM's factor that makes seconds of a trace's times: those of the format that it reads are milliseconds.
+fn trace_multiplier(value: &str) -> Converted {
+    match value.parse() {
+        Ok(0.001) => Ok(Vec::new()),
+        _ => Err((
+            format!("'{value}' is another unit than the format's milliseconds"),
+            "leave it out, and make the trace faster or slower by --trace-speedup",
+        )),
+    }
+}
 
 fn models(value: &str) -> Converted {
     Ok(value.split(',').map(|name| ("--model", name.trim().to_owned())).collect())

@@ -97,7 +97,8 @@ pub struct RunArgs {
     /// (default: 1)
     #[argh(option, arg_name = "k")]
     pub burstiness: Option<String>,
-    /// gaps between sends of a finite rate: poisson, constant or gamma; or burst (default: poisson)
+    /// gaps between sends of a finite rate: poisson, constant or gamma; or burst, or trace, the times of --trace
+    /// (default: poisson)
     #[argh(option, arg_name = "pattern")]
     pub arrival_pattern: Option<String>,
     /// pause of a user between an answer and the next request, in seconds (default: 0)
@@ -143,10 +144,52 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub num_runs: Option<String>,
 
+    /// file of recorded requests to send at their times: a trace of Mooncake, Bailian, Azure or BurstGPT, or AIPerf's data
+    /// sets with times; --max-concurrency is then the most requests in flight (default: none)
+    #[argh(option, arg_name = "file")]
+    pub trace: Option<String>,
+    /// send the requests of --dataset-path at their times, as --trace does (default: off)
+    #[argh(switch)]
+    pub fixed_schedule: bool,
+    /// format of the trace: azure-llm, azure-lmm, burstgpt, mooncake, bailian, single-turn, multi-turn (default: told from
+    /// the file's beginning)
+    #[argh(option, arg_name = "name")]
+    pub trace_format: Option<String>,
+    /// how much faster than recorded the trace is sent, a factor without unit: 2 halves its times; a comma list makes one
+    /// level of each (default: 1)
+    #[argh(option, arg_name = "x,...")]
+    pub trace_speedup: Option<String>,
+    /// part of the trace to send, FROM:UNTIL in seconds after its first request, as recorded; either may be left out
+    /// (default: all)
+    #[argh(option, arg_name = "from:until")]
+    pub trace_slice: Vec<String>,
+    /// what a record does that cannot be read or has no time: fail, or skip, which leaves it out and counts it (default:
+    /// fail)
+    #[argh(option, arg_name = "what")]
+    pub trace_errors: Option<String>,
+    /// send only requests that were recorded for this model; repeatable; all go to --model (default: all)
+    #[argh(option, arg_name = "name")]
+    pub trace_model: Vec<String>,
+    /// send calls that failed when they were recorded, too (default: off)
+    #[argh(switch)]
+    pub trace_failed: bool,
+    /// cut longer prompts to so many tokens, where the trace gives lengths (default: none)
+    #[argh(option, arg_name = "n")]
+    pub trace_input_max: Option<String>,
+    /// ask for answers of at most so many tokens (default: none)
+    #[argh(option, arg_name = "n")]
+    pub trace_output_max: Option<String>,
+    /// tokens of a hashed block (default: the format's, 512 for mooncake, 16 for bailian)
+    #[argh(option, arg_name = "n")]
+    pub trace_block_tokens: Option<String>,
+
     /// kind of prompts: random, synthetic words; or prefix_repetition, the same after one of 10 beginnings that prompts
     /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)
     #[argh(option, arg_name = "name")]
     pub dataset_name: Option<String>,
+    /// file of the trace, with --fixed-schedule (default: none)
+    #[argh(option, arg_name = "file")]
+    pub dataset_path: Option<String>,
     /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
     /// uniform:min=A,max=B, normal:mean=M,stddev=D or lognormal:median=M,sigma=S (or mean=M), these two also with min=A
     /// and max=B (default: 128)

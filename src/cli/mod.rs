@@ -21,6 +21,7 @@ pub mod simulate;
 mod state;
 mod state_dir;
 mod target;
+mod trace;
 pub mod value;
 
 use std::ffi::OsString;

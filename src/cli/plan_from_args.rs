@@ -14,6 +14,7 @@ use crate::stats::Quantile;
 mod lengths;
 mod levels;
 mod target;
+mod trace;
 
 /// What the meaning of arguments depends on besides themselves.
 pub struct Surroundings<'a> {

@@ -44,7 +44,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     let Order { mut plan, secrets, output, .. } = order(args, &url, model, &clock)?;
     plan.levels = USERS.map(level).to_vec();
     let files = Files::open(&output, &clock)?;
-    let ready = target::ready(&mut plan, &secrets, Duration::ZERO)?;
+    let ready = target::ready(&mut plan, None, &secrets, Duration::ZERO)?;
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
         announce(&url, &plan.target.models[0]);
@@ -53,7 +53,8 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     // The half minute begins here.
     let clock = RunClock::start();
     // The plan is ours, and what is to be said of it stands in the report.
-    let session = Session { clock, output, secrets, typed, warnings: Vec::new(), ends_within_s: ALL_S };
+    let session =
+        Session { clock, output, secrets, typed, warnings: Vec::new(), trace: None, ends_within_s: ALL_S };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
         None => show(&session, &finished)?,

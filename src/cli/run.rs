@@ -1,5 +1,6 @@
 //! `run`: load a server as planned, print the table, save the result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Dialect;
@@ -11,17 +12,19 @@ use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, say, target, with_stdout};
+use crate::cli::{lint, print, say, target, trace, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
-use crate::run_file::schema::{RunFile, SeenBlock};
+use crate::run_file::schema::{RunFile, SeenBlock, TraceBlock};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::Preview;
+use crate::workload::{Preview, Recording};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
+/// The same of a trace, whose times nobody can work out.
+const SHOWN_OF_TRACE: usize = 10;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
@@ -32,14 +35,18 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     if order.print_config {
         return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
     }
+    let recording = trace::look(&order.plan)?;
+    if let Some(recording) = recording.as_ref().filter(|_| !order.output.quiet) {
+        trace::notes(recording).iter().for_each(|note| say(note));
+    }
     if order.dry_run {
-        return print(dry_run(&order.plan).trim_end()).map(|()| Exit::Done);
+        return print(dry_run(&order.plan, recording.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let mut ready = target::ready(&mut plan, &secrets, wait)?;
+    let mut ready = target::ready(&mut plan, recording.clone(), &secrets, wait)?;
     let memory = Memory::of_user();
     let began = WallTime::from_unix_nanos(clock.epoch_wall_ns());
     ready.facts.seen_before = memory.recall(&plan, began);
@@ -52,7 +59,8 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     let around =
         crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
     let warnings = lint::warnings(&plan, &around);
-    let session = Session { clock, output, secrets, typed, warnings, ends_within_s: f64::INFINITY };
+    let trace = recording.map(|recording| TraceBlock::from(recording.overview()));
+    let session = Session { clock, output, secrets, typed, warnings, trace, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);
@@ -108,7 +116,7 @@ pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
 }
 
 /// The resolved plan and the first requests of each level, with their planned times.
-pub(super) fn dry_run(plan: &Plan) -> String {
+pub(super) fn dry_run(plan: &Plan, recording: Option<&Arc<Recording>>) -> Result<String, Failure> {
     let mut text = plan.to_toml();
     if plan.runs > 1 {
         let runs = plan.runs;
@@ -118,7 +126,13 @@ pub(super) fn dry_run(plan: &Plan) -> String {
     }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
-        for request in Preview::of_level(plan, ordinal, SHOWN) {
+        let requests = match recording {
+            Some(recording) => {
+                Preview::of_trace(plan, ordinal, recording, SHOWN_OF_TRACE).map_err(Failure::bad)?
+            }
+            None => Preview::of_level(plan, ordinal, SHOWN),
+        };
+        for request in requests {
             let at = match request.offset_ns {
                 Some(ns) => format!("at {:.6} s", ns as f64 / 1e9),
                 None => "after its user's answer".to_owned(),
@@ -129,7 +143,7 @@ pub(super) fn dry_run(plan: &Plan) -> String {
             ));
         }
     }
-    text
+    Ok(text)
 }
 
 /// Prints the result in the wished format.

@@ -11,7 +11,7 @@ use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::Content;
+use crate::workload::{Content, Recording};
 
 /// A target that has answered.
 pub(super) struct Ready {
@@ -22,7 +22,14 @@ pub(super) struct Ready {
 }
 
 /// Makes the plan's target ready; fills in the model and switches off options that the server refuses.
-pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Result<Ready, Failure> {
+///
+/// `recording` is the plan's trace, if it has one.
+pub(super) fn ready(
+    plan: &mut Plan,
+    recording: Option<Arc<Recording>>,
+    secrets: &Secrets,
+    wait: Duration,
+) -> Result<Ready, Failure> {
     let routes = routes(plan, secrets)?;
     let clock = RunClock::start();
     let left = || wait.saturating_sub(clock.now() - Stamp::ZERO);
@@ -49,7 +56,7 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let target = of(plan, routes)?;
+    let target = of(plan, routes, recording)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
         version: facts.version,
@@ -63,10 +70,18 @@ pub(super) fn ready(plan: &mut Plan, secrets: &Secrets, wait: Duration) -> Resul
     Ok(Ready { target: Arc::new(target), facts, notes })
 }
 
-/// What the plan sends to `routes`, those of its endpoints.
-pub(super) fn of(plan: &Plan, routes: Vec<Route>) -> Result<Target, Failure> {
+/// What the plan sends to `routes`, those of its endpoints; `recording` is its trace, if it has one.
+pub(super) fn of(
+    plan: &Plan,
+    routes: Vec<Route>,
+    recording: Option<Arc<Recording>>,
+) -> Result<Target, Failure> {
     let templates = plan.target.models.iter().map(|model| plan.template(model)).collect::<Result<_, _>>();
-    Ok(Target { templates: templates.map_err(Failure::bad)?, routes, content: Content::new(&plan.workload) })
+    Ok(Target {
+        templates: templates.map_err(Failure::bad)?,
+        routes,
+        content: Content::new(&plan.workload).with_recording(recording),
+    })
 }
 
 /// Resolves every endpoint of the plan.

@@ -135,7 +135,8 @@ fn span(outcome: &LegOutcome, level: &Level) -> Span {
     let last_plan = outcome.reports.iter().filter_map(|report| report.last_plan).max().unwrap_or(t0);
     let planned = Reach::of(level).length;
     let length = outcome.lengthened.map_or(planned, |(_, reach)| reach.length);
-    let by_time = level.stop.units.is_none() && !outcome.interrupted;
+    // A trace may be over before the time is.
+    let by_time = level.stop.units.is_none() && !outcome.interrupted && level.load.speedup().is_none();
     let t1 = if by_time && length != Duration::MAX { t0 + length } else { last_plan };
     let last_end = outcome.reports.iter().filter_map(|report| report.last_end).max().unwrap_or(t1);
     Span { t0, t1, t2: last_end.max(t1) }

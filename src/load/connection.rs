@@ -10,6 +10,7 @@ use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
 use crate::sys::socket::Socket;
 use crate::time::Stamp;
+use crate::workload::trace::Entry;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(super) struct Connection {
     pub(super) due: Due,
     /// The request and how much of it the kernel has.
     pub(super) request: Vec<u8>,
+    /// What the request was written from, if it is one of a trace.
+    pub(super) entry: Option<Box<Entry>>,
     pub(super) written: usize,
     pub(super) is_sent: bool,
     /// The socket served a request before this one.
@@ -72,6 +75,7 @@ impl Connection {
             exchange: Exchange::new(),
             due: Due::default(),
             request: Vec::new(),
+            entry: None,
             written: 0,
             is_sent: false,
             reused: false,

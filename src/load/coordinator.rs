@@ -15,6 +15,7 @@ use crate::load::gauges::{Gauges, Reading};
 use crate::load::leg::{Halt, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
 use crate::load::prefix_cache::Resets;
+use crate::load::replay::{self, Replayed};
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
@@ -183,28 +184,32 @@ impl LoadEngine {
         (0..shards).map(part).collect()
     }
 
-    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Sends {
+    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Result<Sends, Error> {
         let watch = self.setup.plan.until.zip(leg.observed);
         let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
-        Sends { parts: self.parts(ordinal, level, watch.as_ref()), watch }
+        Ok(Sends { parts: self.parts(ordinal, level, watch.as_ref())?, watch })
     }
 
-    fn parts(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Vec<Part> {
+    fn parts(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Result<Vec<Part>, Error> {
         let units = level.stop.units.unwrap_or(u64::MAX);
         let duration = level.stop.duration_s.map_or(Duration::MAX, seconds);
         if let Some(users) = level.load.users {
             let think = seconds(level.load.think_s);
             let pace = level.load.interval_s().map(seconds);
-            return self.closed_parts(&ClosedLoop { think, pace, duration, ..ClosedLoop::of(users, units) });
+            let all = ClosedLoop { think, pace, duration, ..ClosedLoop::of(users, units) };
+            return Ok(self.closed_parts(&all));
         }
         let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
         let seed = self.setup.plan.level_seed(ordinal);
         // The schedule is laid out as far as the level may ever go; how far it goes for now the signal says.
         let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
         let part = |shard| {
+            if let Some(replayed) = Replayed::of(&self.setup.target, level, (shard, shards))? {
+                return Ok(Part::Replayed(Box::new(replayed)));
+            }
             let schedule = arrival::Schedule::new(level.load.arrivals, seed, &stop);
             let dealt = arrival::Dealt::new(schedule, shard, shards);
-            Part::Open(Box::new(dealt.map(|due| (due.index, due.offset_ns))))
+            Ok(Part::Open(Box::new(dealt.map(|due| (due.index, due.offset_ns)))))
         };
         (0..shards).map(part).collect()
     }
@@ -373,9 +378,10 @@ impl Engine for LoadEngine {
         self.records += records(&warm_up);
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
-        let sends = self.sends(ordinal, level, &leg);
+        let sends = self.sends(ordinal, level, &leg)?;
         let before = Usage::read();
         let outcome = self.run_leg(leg, sends, events)?;
+        replay::check(&self.setup.target)?;
         let after = Usage::read();
         self.records += records(&outcome.reports);
         let lost_before = self.records_lost;

@@ -9,6 +9,7 @@ use crate::exchange::Ask;
 use crate::load::agenda::{ClosedLoop, Schedule};
 use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
+use crate::load::replay::Replayed;
 use crate::load::target::Target;
 use crate::load::until::Reach;
 use crate::metrics::{Phase, Tally};
@@ -233,13 +234,13 @@ impl Leg {
         Item { seed: self.seed, phase: self.phase, index }
     }
 
-    /// How the answer to request `index` is read.
+    /// How the answer to a request is read that asks for so many tokens.
     #[must_use]
-    pub(crate) fn ask_of(&self, index: u64) -> Ask {
+    pub(crate) fn ask_of(&self, max_tokens: u32) -> Ask {
         if !self.ask.dialect.generates() {
             return self.ask.clone();
         }
-        Ask { max_tokens: self.target.content.output_tokens(self.item(index)), ..self.ask.clone() }
+        Ask { max_tokens, ..self.ask.clone() }
     }
 }
 
@@ -249,6 +250,8 @@ pub(crate) enum Part {
     Closed(ClosedLoop),
     /// Some of the planned sends.
     Open(Schedule),
+    /// Some of the sends of a trace.
+    Replayed(Box<Replayed>),
 }
 
 impl std::fmt::Debug for Part {
@@ -256,6 +259,7 @@ impl std::fmt::Debug for Part {
         match self {
             Part::Closed(part) => f.debug_tuple("Closed").field(part).finish(),
             Part::Open(_) => f.write_str("Open"),
+            Part::Replayed(_) => f.write_str("Replayed"),
         }
     }
 }

@@ -15,6 +15,7 @@ mod limits;
 mod permits;
 mod prefix_cache;
 pub mod probe;
+pub(crate) mod replay;
 mod requests;
 mod shard;
 mod spool;
@@ -36,6 +37,7 @@ pub(crate) mod virtually {
     pub(crate) use super::gauges::{Gauges, Reading};
     pub(crate) use super::leg::{Halt, Leg, ShardReport};
     pub(crate) use super::limits::{Limit, next_limit};
+    pub(crate) use super::replay::Replayed;
     pub(crate) use super::requests::Requests;
     pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
     pub(crate) use super::until::Watch;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::load::agenda::{Agenda, Due};
 use crate::load::leg::Leg;
 use crate::load::target::Desk;
+use crate::workload::recording::{Sends, Sent};
+use crate::workload::trace::Entry;
 
 /// How many bytes of an open loop's requests are written ahead, about.
 const AHEAD_BYTES: usize = 4 << 20;
@@ -15,23 +17,37 @@ const AHEAD_BYTES: usize = 4 << 20;
 pub(crate) struct Requests {
     leg: Arc<Leg>,
     desk: Desk,
+    /// The requests of a trace, in the order in which they are sent.
+    recorded: Option<Sends>,
     /// Open loop: written requests, in the order of the schedule.
-    ahead: VecDeque<(u64, Vec<u8>)>,
+    ahead: VecDeque<(u64, Written)>,
     ahead_bytes: usize,
     /// Closed loop: by user, its next request with its index, once written.
-    by_user: Vec<Option<(u64, Vec<u8>)>>,
+    by_user: Vec<Option<(u64, Written)>>,
     /// Users whose next request is still to be written.
     unwritten: VecDeque<u32>,
     /// Buffers to write into.
     spare: Vec<Vec<u8>>,
 }
 
+/// A request as it is sent.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Head and body.
+    pub(crate) bytes: Vec<u8>,
+    /// The longest answer that it asks for, by which its answer is judged, tokens.
+    pub(crate) max_tokens: u32,
+    /// What it was written from, if that was read from a trace: to write it again.
+    pub(crate) entry: Option<Box<Entry>>,
+}
+
 impl Requests {
-    /// The requests of `agenda`, of which none is written yet.
-    pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda) -> Requests {
+    /// The requests of `agenda`, of which none is written yet; those of a trace where there are such.
+    pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda, recorded: Option<Sends>) -> Requests {
         Requests {
             leg,
             desk: Desk::default(),
+            recorded,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
             by_user: (0..agenda.users()).map(|_| None).collect(),
@@ -54,32 +70,45 @@ impl Requests {
         if self.ahead_bytes >= AHEAD_BYTES {
             return false;
         }
-        let after = self.ahead.back().map(|(index, _)| *index);
-        let Some(index) = agenda.upcoming_after(after) else { return false };
-        let request = self.write(index);
-        self.ahead_bytes += request.len();
+        let next = if self.recorded.is_some() {
+            self.write_recorded()
+        } else {
+            let after = self.ahead.back().map(|(index, _)| *index);
+            agenda.upcoming_after(after).map(|index| (index, self.write(index)))
+        };
+        let Some((index, request)) = next else { return false };
+        self.ahead_bytes += request.bytes.len();
         self.ahead.push_back((index, request));
         true
     }
 
-    /// The request of `due`: the one written ahead, or written now if there was no time.
-    pub(crate) fn take(&mut self, due: &Due) -> Vec<u8> {
+    /// The request of `due`: the one written ahead, or written now if there was no time. `None` where a trace broke off.
+    pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
         if let Some(user) = due.user {
-            return match self.by_user.get_mut(user as usize).and_then(Option::take) {
+            return Some(match self.by_user.get_mut(user as usize).and_then(Option::take) {
                 Some((index, request)) if index == due.index => request,
                 _ => self.write(due.index),
-            };
+            });
         }
         // Sends are taken in the order of the schedule: what is written for earlier ones will not be needed.
         while self.ahead.front().is_some_and(|(index, _)| *index <= due.index) {
             let Some((index, request)) = self.ahead.pop_front() else { break };
-            self.ahead_bytes -= request.len();
+            self.ahead_bytes -= request.bytes.len();
             if index == due.index {
-                return request;
+                return Some(request);
             }
-            self.spare.push(request);
+            self.spare.push(request.bytes);
         }
-        self.write(due.index)
+        if self.recorded.is_none() {
+            return Some(self.write(due.index));
+        }
+        loop {
+            let (index, request) = self.write_recorded()?;
+            if index >= due.index {
+                return Some(request).filter(|_| index == due.index);
+            }
+            self.spare.push(request.bytes);
+        }
     }
 
     /// Takes back the buffer of a request that the kernel has in full.
@@ -91,11 +120,28 @@ impl Requests {
     }
 
     /// Writes request `index` into a spare buffer.
-    pub(crate) fn write(&mut self, index: u64) -> Vec<u8> {
-        let mut out = self.spare.pop().unwrap_or_default();
-        let leg = &self.leg;
-        leg.target.write_request(leg.item(index), &mut self.desk, &mut out);
-        out
+    pub(crate) fn write(&mut self, index: u64) -> Written {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        let item = self.leg.item(index);
+        self.leg.target.write_request(item, &mut self.desk, &mut bytes);
+        Written { bytes, max_tokens: self.leg.target.content.output_tokens(item), entry: None }
+    }
+
+    /// The bytes of request `index`, which was sent before, once more; of a trace if it was `entry` of one.
+    pub(crate) fn write_again(&mut self, index: u64, entry: Option<&Entry>) -> Vec<u8> {
+        let Some(entry) = entry else { return self.write(index).bytes };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        self.leg.target.write_recorded((self.leg.item(index), entry), &mut self.desk, &mut bytes);
+        bytes
+    }
+
+    /// Writes the next request of the trace.
+    fn write_recorded(&mut self) -> Option<(u64, Written)> {
+        let Sent { index, entry, .. } = self.recorded.as_mut()?.next()?;
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        let item = self.leg.item(index);
+        let max_tokens = self.leg.target.write_recorded((item, &entry), &mut self.desk, &mut bytes);
+        Some((index, Written { bytes, max_tokens, entry: Some(Box::new(entry)) }))
     }
 }
 
@@ -108,7 +154,7 @@ pub(in crate::load) mod tests {
     use crate::metrics::Phase;
     use crate::plan::{Arrivals, Distribution, Endpoint, Lengths, Limits, Plan, Prefix, Stop};
     use crate::time::Stamp;
-    use crate::workload::{Content, arrival};
+    use crate::workload::{Content, Recording, arrival};
     use std::time::Duration;
 
     /// A leg of prompts and answers of all lengths, after one of three beginnings.
@@ -153,13 +199,13 @@ pub(in crate::load) mod tests {
 
     /// Takes everything that is due and collects it by index, writing ahead now and then.
     fn drain(mut agenda: Agenda, leg: &Arc<Leg>, all: &mut Vec<(u64, Stamp, Vec<u8>)>) {
-        let mut requests = Requests::new(Arc::clone(leg), &agenda);
+        let mut requests = Requests::new(Arc::clone(leg), &agenda, None);
         let mut ahead = true;
         while let Some(at) = agenda.next() {
             while ahead && requests.prepare_one(&mut agenda) {}
             ahead = !ahead;
             let due = agenda.pop(at).unwrap();
-            let request = requests.take(&due);
+            let request = requests.take(&due).unwrap().bytes;
             all.push((due.index, due.plan, request.clone()));
             requests.give_back(due.user, request);
             agenda.on_done(due.user, at, Duration::ZERO);
@@ -187,13 +233,64 @@ pub(in crate::load) mod tests {
         assert_eq!(of(7), one);
     }
 
+    /// All requests of a trace by index, as `shards` shards write them; every third send is skipped on the way.
+    fn replayed(recording: &Arc<Recording>, shards: u32) -> Vec<(u64, Stamp, Vec<u8>)> {
+        let leg = leg();
+        let mut all = Vec::new();
+        for shard in 0..shards {
+            let sends = || recording.sends(2.0, (shard, shards)).unwrap();
+            let mut agenda = Agenda::open(Box::new(sends().map(|sent| (sent.index, sent.offset_ns))));
+            let mut requests = Requests::new(Arc::clone(&leg), &agenda, Some(sends()));
+            let mut ahead = true;
+            while let Some(at) = agenda.next() {
+                while ahead && requests.prepare_one(&mut agenda) {}
+                ahead = !ahead;
+                let due = agenda.pop(at).unwrap();
+                if due.index % 3 == 1 {
+                    continue;
+                }
+                let request = requests.take(&due).unwrap();
+                let again = requests.write_again(due.index, request.entry.as_deref());
+                assert_eq!(again, request.bytes);
+                all.push((due.index, due.plan, request.bytes.clone()));
+                requests.give_back(due.user, request.bytes);
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn requests_of_a_trace_depend_on_the_index_and_not_on_the_shards() {
+        // Not in order of time, with equal times, and of all kinds.
+        let line = |place: u64| {
+            let at = place * 7919 % 13 * 100;
+            match place % 3 {
+                0 => format!(
+                    "{{\"timestamp\":{at},\"input_length\":{place},\"output_length\":9,\"hash_ids\":[1]}}\n"
+                ),
+                1 => format!("{{\"timestamp\":{at},\"text_input\":\"text {place}\",\"output_length\":9}}\n"),
+                _ => format!("{{\"timestamp\":{at},\"payload\":{{\"messages\":[{place}]}}}}\n"),
+            }
+        };
+        let text: String = (0..60).map(line).collect();
+        let open = Box::new(move || Ok(Box::new(std::io::Cursor::new(text.clone())) as _));
+        let recording = Arc::new(Recording::look(&crate::plan::Trace::of("t"), open).unwrap());
+        let one = replayed(&recording, 1);
+        assert_eq!(one.len(), 40);
+        assert!(one.is_sorted_by_key(|(_, plan, _)| *plan));
+        assert_eq!(replayed(&recording, 2), one);
+        assert_eq!(replayed(&recording, 7), one);
+    }
+
     #[test]
     fn an_answer_is_read_as_of_the_length_that_its_request_asks_for() {
         let leg = leg();
-        let mut requests = Requests::new(Arc::clone(&leg), &Agenda::open(Box::new(std::iter::empty())));
-        let asked: Vec<u32> = (0..50).map(|index| leg.ask_of(index).max_tokens).collect();
-        for (index, tokens) in asked.iter().enumerate() {
-            let request = String::from_utf8(requests.write(index as u64)).unwrap();
+        let mut requests = Requests::new(Arc::clone(&leg), &Agenda::open(Box::new(std::iter::empty())), None);
+        let written: Vec<Written> = (0..50).map(|index| requests.write(index)).collect();
+        let asked: Vec<u32> = written.iter().map(|request| request.max_tokens).collect();
+        for (request, tokens) in written.into_iter().zip(&asked) {
+            let request = String::from_utf8(request.bytes).unwrap();
             assert!(request.contains(&format!(r#""max_tokens":{tokens},"#)), "{request}");
         }
         assert!(asked.iter().any(|tokens| *tokens != asked[0]));

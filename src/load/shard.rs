@@ -128,11 +128,12 @@ impl Shard {
         let routes = leg.target.routes.len();
         self.idle.resize_with(routes, Vec::new);
         self.preferred.resize(routes, 0);
-        let mut agenda = match order.part {
-            Part::Closed(users) => Agenda::closed(&users),
-            Part::Open(schedule) => Agenda::open(schedule),
+        let (mut agenda, recorded) = match order.part {
+            Part::Closed(users) => (Agenda::closed(&users), None),
+            Part::Open(schedule) => (Agenda::open(schedule), None),
+            Part::Replayed(part) => (Agenda::open(part.schedule), Some(part.requests)),
         };
-        let mut requests = Requests::new(Arc::clone(&leg), &agenda);
+        let mut requests = Requests::new(Arc::clone(&leg), &agenda, recorded);
         while requests.prepare_one(&mut agenda) {}
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.check.core = self.core;

@@ -13,6 +13,7 @@ use rustls::pki_types::ServerName;
 use crate::api::request::Template;
 use crate::plan::{Address, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
+use crate::workload::trace::Entry;
 use crate::workload::{Content, Item};
 
 /// Where requests go and what they say.
@@ -234,6 +235,16 @@ impl Target {
         let limit = self.content.output_tokens(item);
         self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
         self.routes[self.route_of(item.index)].post(&desk.body, out);
+    }
+
+    /// The same for a request of a trace. Returns the longest answer that it asks for, tokens.
+    pub fn write_recorded(&self, of: (Item, &Entry), desk: &mut Desk, out: &mut Vec<u8>) -> u32 {
+        let index = of.0.index;
+        desk.body.clear();
+        let template = &self.templates[self.model_of(index)];
+        let max_tokens = self.content.write_recorded(&mut desk.body, template, of, &mut desk.prompt);
+        self.routes[self.route_of(index)].post(&desk.body, out);
+        max_tokens
     }
 }
 

@@ -36,6 +36,7 @@ impl Plan {
         self.levels.iter().try_for_each(check_level)?;
         check_workload(&self.workload, self.target.dialect)?;
         self.check_raw()?;
+        self.check_trace()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -276,6 +277,12 @@ fn check_load(load: &Load) -> Result<(), Error> {
         let remedy = "give the shape of the gaps, above 0; 1 is Poisson";
         return Err(Error::new("--burstiness", format!("{burstiness} is not a shape"), remedy));
     }
+    if let Some(speedup) = load.speedup()
+        && !(speedup.is_finite() && speedup > 0.0)
+    {
+        let remedy = "give a factor above 0: 2 is twice as fast as recorded";
+        return Err(Error::new("--trace-speedup", format!("{speedup} is not a factor"), remedy));
+    }
     not_negative("--think-time", load.think_s, "give seconds, 0 for none")?;
     if load.think_s > 0.0 && load.users.is_none() {
         let remedy = "leave it out, or give --max-concurrency without a finite --request-rate";
@@ -320,7 +327,7 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
         return Err(Error::new("--duration", format!("{seconds:?} s are more than a year"), remedy));
     }
     let endless = stop.duration_s.is_none() || load.arrivals == Arrivals::Burst;
-    if stop.units.is_none() && endless {
+    if stop.units.is_none() && endless && load.speedup().is_none() {
         return Err(Error::new("--num-prompts", "a level has no end", "give --num-prompts or --duration"));
     }
     not_negative("--benchmark-grace-period", stop.grace_s, "give a number of seconds")

@@ -124,14 +124,18 @@ impl Workload {
     /// The words of each prompt, those of a shared prefix among them, if all prompts have as many.
     #[must_use]
     pub fn prompt_words(&self) -> Option<u32> {
+        if self.trace.is_some() {
+            return None;
+        }
         let shared = self.prefix.map_or(0, |prefix| prefix.words);
         self.input_words.fixed().map(|own| own.saturating_add(shared))
     }
 
-    /// The words asked for in prompts, for reading: `128`, `1500 shared + 200 to 300`.
+    /// The words asked for in prompts, for reading: `128`, `1500 shared + 200 to 300`, `those of the trace`.
     #[must_use]
     pub fn prompt_words_text(&self) -> String {
         match self.prefix {
+            _ if self.trace.is_some() => "those of the trace".to_owned(),
             None => self.input_words.to_string(),
             Some(Prefix { words, .. }) => format!("{words} shared + {}", self.input_words),
         }

@@ -49,8 +49,8 @@ pub struct Descriptors {
 
 impl Plan {
     /// Fills what was left open: one burst where there is no level, [`Level::default_units`] where a level has
-    /// neither a number of requests nor a duration (and in a burst, which a duration does not end). Options that the
-    /// dialect does not have are switched off ([`Plan::fit_dialect`]).
+    /// neither a number of requests nor a duration (and in a burst, which a duration does not end). A trace has an end of
+    /// its own. Options that the dialect does not have are switched off ([`Plan::fit_dialect`]).
     pub fn complete(&mut self) {
         self.fit_dialect();
         if self.levels.is_empty() {
@@ -58,7 +58,7 @@ impl Plan {
         }
         for level in &mut self.levels {
             let endless = level.stop.duration_s.is_none() || level.load.arrivals == Arrivals::Burst;
-            if level.stop.units.is_none() && endless {
+            if level.stop.units.is_none() && endless && level.load.speedup().is_none() {
                 level.stop.units = Some(level.default_units());
             }
         }
@@ -102,6 +102,10 @@ impl Plan {
         let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
         match (level.load.users.or(level.load.cap), level.load.rate()) {
             (Some(most), _) => sure(u64::from(most)),
+            // How many of a trace's requests are in flight at once nobody knows.
+            (None, None) if level.load.speedup().is_some() => {
+                Descriptors { connections: OF_A_TRACE.min(units), estimated: true }
+            }
             (None, None) => sure(level.stop.units.unwrap_or_else(|| level.default_units())),
             (None, Some(rate)) => {
                 let (ttft_ms, tpot_ms) =
@@ -124,7 +128,8 @@ impl Level {
         }
     }
 
-    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`.
+    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`, `trace`,
+    /// `trace x2`.
     #[must_use]
     pub fn label(&self) -> String {
         let load = &self.load;
@@ -134,6 +139,8 @@ impl Level {
         }
         let mut label = match (load.rate(), self.stop.units) {
             (Some(rate), _) => format!("{rate} req/s"),
+            _ if load.speedup() == Some(1.0) => "trace".to_owned(),
+            _ if load.speedup().is_some() => format!("trace x{}", load.speedup().unwrap_or(1.0)),
             (None, Some(units)) => format!("burst of {units}"),
             (None, None) => "burst".to_owned(),
         };
@@ -143,6 +150,9 @@ impl Level {
         label
     }
 }
+
+/// Connections that are made room for where a trace is replayed.
+const OF_A_TRACE: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -168,6 +178,8 @@ mod tests {
         assert_eq!(open(poisson, None).label(), "5 req/s");
         assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
         assert_eq!(burst.label(), "burst of 64");
+        assert_eq!(open(Arrivals::Trace { speedup: 1.0 }, None).label(), "trace");
+        assert_eq!(open(Arrivals::Trace { speedup: 2.5 }, Some(8)).label(), "trace x2.5, cap 8");
     }
 
     #[test]

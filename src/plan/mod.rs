@@ -18,6 +18,7 @@ mod level;
 pub mod lint;
 mod secrets;
 mod text;
+mod trace;
 mod until;
 
 pub use endpoint::{Address, Scheme};
@@ -27,6 +28,7 @@ pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
+pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 
 use serde::{Deserialize, Serialize};
@@ -201,6 +203,12 @@ pub enum Arrivals {
         /// Shape of the gaps.
         burstiness: f64,
     },
+    /// The times of [`Workload::trace`].
+    Trace {
+        /// How much faster than recorded: 2 halves all times. 1 by default.
+        #[serde(default = "trace::as_recorded")]
+        speedup: f64,
+    },
 }
 
 /// When a level ends: after `units` sessions or `duration_s`, whichever is given; both: whichever comes first.
@@ -231,6 +239,10 @@ pub struct Workload {
     /// What prompts begin with before their own words; absent: nothing is shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
+    /// The recorded requests that are sent instead of synthetic ones, at their times ([`Arrivals::Trace`]). Their lengths
+    /// win over those above; `output_tokens` is that of requests that say none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -461,11 +473,20 @@ impl Load {
         }
     }
 
+    /// How much faster than recorded a trace is replayed; `None` where none is.
+    #[must_use]
+    pub fn speedup(&self) -> Option<f64> {
+        match self.arrivals {
+            Arrivals::Trace { speedup } => Some(speedup),
+            _ => None,
+        }
+    }
+
     /// The asked rate, requests per second over all users; `None` where there is none.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         match self.arrivals {
-            Arrivals::Closed | Arrivals::Burst => None,
+            Arrivals::Closed | Arrivals::Burst | Arrivals::Trace { .. } => None,
             // Whoever gave a rate gets it back without the rounding of two divisions.
             Arrivals::Paced { interval_s } => {
                 self.users.map(|users| (f64::from(users) / interval_s * 1e9).round() / 1e9)
@@ -513,6 +534,7 @@ impl Default for Workload {
             output_tokens: 64.into(),
             distinct: None,
             prefix: None,
+            trace: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

@@ -2,6 +2,7 @@
 //!
 //! Owns the reading of a plan file, with the line and the key of whatever is wrong in it. Files are opened elsewhere.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use serde::de::{Deserialize as _, Deserializer, Error as _};
@@ -11,8 +12,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep, Lengths,
-    Level, Limits, Load, Plan, Prefix, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps,
-    Tls, Until, Workload, nearest,
+    Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target,
+    Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -190,7 +191,8 @@ fn schema() -> toml::Table {
     let arrivals = table
         .get_mut("levels")
         .and_then(|levels| levels.get_mut(0)?.get_mut("load")?.get_mut("arrivals")?.as_table_mut());
-    arrivals.expect("it is a table").insert("interval_s".to_owned(), toml::Value::Float(1.0));
+    let of_others = ["interval_s", "speedup"].map(|key| (key.to_owned(), toml::Value::Float(1.0)));
+    arrivals.expect("it is a table").extend(of_others);
     if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
         workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
         for lengths in ["input_words", "output_tokens"] {
@@ -261,6 +263,7 @@ fn full_plan() -> Plan {
             output_tokens: lengths,
             distinct: Some(1),
             prefix: Some(Prefix { words: 1, pool: 1 }),
+            trace: Some(full_trace()),
             choices: 1,
             options,
             sampling,
@@ -278,6 +281,21 @@ fn full_plan() -> Plan {
         },
         keep: Keep { records: true, chunks: false },
         declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },
+    }
+}
+
+fn full_trace() -> Trace {
+    Trace {
+        file: String::new(),
+        format: Some(String::new()),
+        errors: RecordErrors::Fail,
+        from_s: 0.0,
+        until_s: Some(1.0),
+        models: vec![String::new()],
+        failed_too: true,
+        prompt_tokens_max: Some(1),
+        output_tokens_max: Some(1),
+        block_tokens: Some(NonZeroU32::MIN),
     }
 }
 

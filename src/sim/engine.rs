@@ -8,9 +8,9 @@ use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
     Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Reading,
-    Requests, ShardReport, Watch, Work, later, next_limit,
+    Replayed, Requests, ShardReport, Watch, Work, later, next_limit,
 };
-use crate::load::{Spool, SpoolSender, Spooled, Target};
+use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Flags, Phase, Record};
 use crate::mock::Paper;
 use crate::plan::{Level, Plan, Timestamps};
@@ -18,7 +18,7 @@ use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
 use crate::sys::signals::Interrupts;
 use crate::time::Stamp;
 use crate::wire::json::Json;
-use crate::workload::arrival;
+use crate::workload::{arrival, recording};
 
 /// What a [`SimEngine`] is made of.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub struct SimEngine {
 /// What is sent in a leg.
 struct Sends {
     agenda: Agenda,
+    /// What, where it stands in a trace.
+    recorded: Option<recording::Sends>,
     cap: Option<u32>,
     /// Decides whether the leg goes on, where its length depends on what comes.
     watch: Option<Watch>,
@@ -133,13 +135,18 @@ impl SimEngine {
             pace: None,
             duration: Duration::MAX,
         };
-        self.run_leg(leg, Sends { agenda: self.closed(&of)?, cap: None, watch: None }, &mut |_| {})
+        let sends = Sends { agenda: self.closed(&of)?, recorded: None, cap: None, watch: None };
+        self.run_leg(leg, sends, &mut |_| {})
     }
 
     fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Result<Sends, Error> {
         let watch = self.setup.plan.until.zip(leg.observed);
         let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
-        Ok(Sends { agenda: self.agenda(ordinal, level, watch.as_ref())?, cap: level.load.cap, watch })
+        let cap = level.load.cap;
+        if let Some(Replayed { schedule, requests }) = Replayed::of(&self.setup.target, level, (0, 1))? {
+            return Ok(Sends { agenda: Agenda::open(schedule), recorded: Some(requests), cap, watch });
+        }
+        Ok(Sends { agenda: self.agenda(ordinal, level, watch.as_ref())?, recorded: None, cap, watch })
     }
 
     fn agenda(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Result<Agenda, Error> {
@@ -184,11 +191,11 @@ impl SimEngine {
     }
 
     fn run_leg(&mut self, leg: Leg, sends: Sends, events: Events<'_>) -> Result<LegOutcome, Error> {
-        let Sends { agenda, cap, mut watch } = sends;
+        let Sends { agenda, recorded, cap, mut watch } = sends;
         let leg = Arc::new(leg);
         self.now = self.now + BETWEEN_LEGS;
         let start = self.now;
-        let requests = Requests::new(Arc::clone(&leg), &agenda);
+        let requests = Requests::new(Arc::clone(&leg), &agenda, recorded);
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.begin(start);
         let mut permits = cap.unwrap_or(u32::MAX);
@@ -288,6 +295,11 @@ impl SimEngine {
     }
 
     fn start(&mut self, work: &mut Work, due: crate::load::virtually::Due, permit: Stamp, permits: &mut u32) {
+        let Some(request) = work.requests.take(&due) else {
+            // The trace broke off: the level is no longer the planned one.
+            work.on_unsent(&due, self.now, Class::Cancelled);
+            return work.leg.signal.halt(Halt::Abort);
+        };
         *permits -= 1;
         let slot = self.spare.pop().unwrap_or_else(|| {
             self.clients.push(Client::new());
@@ -305,13 +317,12 @@ impl SimEngine {
         work.on_start(self.now);
         let client = &mut self.clients[slot];
         client.begin(due, self.now);
-        client.exchange.begin(work.leg.ask_of(due.index), record);
+        client.exchange.begin(work.leg.ask_of(request.max_tokens), record);
         client.exchange.on_start(self.now);
         client.exchange.on_connected(self.now, false);
         client.exchange.on_sent(self.now);
-        let request = work.requests.take(&due);
-        let mut answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request);
-        work.requests.give_back(due.user, request);
+        let mut answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request.bytes);
+        work.requests.give_back(due.user, request.bytes);
         self.watch(work, slot);
         if !answer.is_empty() {
             let bytes = std::mem::take(&mut answer);
@@ -385,6 +396,7 @@ impl Engine for SimEngine {
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let sends = self.sends(ordinal, level, &leg)?;
         let outcome = self.run_leg(leg, sends, events)?;
+        replay::check(&self.setup.target)?;
         self.records += assemble::records(&outcome.reports);
         if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {
             events(Event::Note(&format!("records could not be written ({error})")));

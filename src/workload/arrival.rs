@@ -28,6 +28,7 @@ pub struct Due {
 ///   `1 / sqrt(k)`.
 /// - burst: all at offset 0. Without a number of units it is empty, since it would never end.
 /// - closed and paced: empty, since users send them; what paced ones plan is [`paced_offset_ns`]'s.
+/// - trace: empty, since its times stand in a file ([`Sends`](super::recording::Sends)).
 ///
 /// It ends after `stop.units` arrivals or before the first offset that is not below `stop.duration_s`, whichever
 /// comes first; without either it ends where an offset no longer fits 64 bits. Offsets are summed as whole
@@ -47,11 +48,11 @@ impl Schedule {
     #[must_use]
     pub fn new(arrivals: Arrivals, seed: u64, stop: &Stop) -> Schedule {
         let unbounded = match arrivals {
-            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Burst => 0,
+            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Burst | Arrivals::Trace { .. } => 0,
             Arrivals::Constant { .. } | Arrivals::Gamma { .. } | Arrivals::Poisson { .. } => u64::MAX,
         };
         let units = match arrivals {
-            Arrivals::Closed | Arrivals::Paced { .. } => 0,
+            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Trace { .. } => 0,
             _ => stop.units.unwrap_or(unbounded),
         };
         let process = Process::new(arrivals, rng::stream(seed, Purpose::Arrivals, 0));
@@ -183,7 +184,9 @@ impl Process {
         let positive = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
         let sum = Sum::default();
         Some(match arrivals {
-            Arrivals::Burst | Arrivals::Closed | Arrivals::Paced { .. } => Process::Burst,
+            Arrivals::Burst | Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Trace { .. } => {
+                Process::Burst
+            }
             Arrivals::Constant { rate } => Process::Constant { rate: positive(rate)? },
             Arrivals::Poisson { rate } => Process::Poisson { rate: positive(rate)?, stream, sum },
             Arrivals::Gamma { rate, burstiness } => {

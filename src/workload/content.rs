@@ -3,8 +3,16 @@
 //! Owns how a workload's lengths, shared beginnings and repetitions make one prompt. The words themselves are
 //! `prompts`'s, the lengths `lengths`'s, the body around them `api`'s.
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
 use super::lengths;
 use super::prompts::{self, write_prompt};
+use super::recorded::{self, Frame};
+use super::recording::Recording;
+use super::trace::Entry;
+use crate::api::request::Template;
 use crate::metrics::Phase;
 use crate::plan::{Lengths, Prefix, Workload};
 use crate::rng::{self, Purpose};
@@ -27,12 +35,16 @@ pub struct Item {
 ///   that of no other prompt nearby (see [`write_prompt`]): what prompts share ends exactly with the prefix.
 /// - A warm-up request has the lengths of the measured one of its index. Its words are others, those of prefixes
 ///   included, so that a measured level finds none of its prompts in a cache before it has sent them.
-#[derive(Clone, Debug, PartialEq)]
+/// - Where the requests of a trace are sent, what is measured is written by [`Content::write_recorded`]; a warm-up
+///   request has the length of one of the first of them, and words.
+#[derive(Clone, Debug)]
 pub struct Content {
     input: Lengths,
     output: Lengths,
     prefix: Option<Prefix>,
     distinct: Option<u64>,
+    recording: Option<Arc<Recording>>,
+    extra_body: Map<String, Value>,
 }
 
 /// A stretch of a prompt that was written for one purpose.
@@ -52,7 +64,34 @@ impl Content {
             output: workload.output_tokens,
             prefix: workload.prefix,
             distinct: workload.distinct,
+            recording: None,
+            extra_body: workload.extra_body.clone(),
         }
+    }
+
+    /// The same with the requests of a trace in place of synthetic ones.
+    #[must_use]
+    pub fn with_recording(self, recording: Option<Arc<Recording>>) -> Content {
+        Content { recording, ..self }
+    }
+
+    /// The trace whose requests are sent.
+    #[must_use]
+    pub fn recording(&self) -> Option<&Arc<Recording>> {
+        self.recording.as_ref()
+    }
+
+    /// Appends the body of `item`, which is `entry` of the trace, and returns the longest answer that it asks for, tokens;
+    /// `desk` is scratch space.
+    pub fn write_recorded(
+        &self,
+        out: &mut Vec<u8>,
+        template: &Template,
+        (item, entry): (Item, &Entry),
+        desk: &mut String,
+    ) -> u32 {
+        let frame = Frame { template, extra_body: &self.extra_body, max_tokens: self.drawn_tokens(item) };
+        recorded::write_body(out, &frame, (item, entry), desk)
     }
 
     /// The words of the prompt of `item`, those of a shared prefix among them.
@@ -65,7 +104,18 @@ impl Content {
     /// The length of the answer that `item` asks for, in tokens.
     #[must_use]
     pub fn output_tokens(&self, item: Item) -> u32 {
+        let rehearsed = self.rehearsed(item).and_then(|(_, tokens)| tokens);
+        rehearsed.map_or_else(|| self.drawn_tokens(item), |tokens| tokens.max(1))
+    }
+
+    fn drawn_tokens(&self, item: Item) -> u32 {
         lengths::draw(&self.output, item.seed, Purpose::OutputLengths, self.entry(item.index))
+    }
+
+    /// The lengths of the recorded request that a warm-up request stands for.
+    fn rehearsed(&self, item: Item) -> Option<(u32, Option<u32>)> {
+        let first = &self.recording.as_ref().filter(|_| item.phase == Phase::Warmup)?.overview().first;
+        first.get(usize::try_from(item.index % first.len().max(1) as u64).ok()?).copied()
     }
 
     /// Appends the prompt of `item` to `out`.
@@ -106,7 +156,10 @@ impl Content {
             let choice = rng::below(&mut rng::stream(item.seed, Purpose::PrefixChoice, index), pool);
             Part { purpose: of_prefix, index: u64::from(choice), words }
         });
-        let words = lengths::draw(&self.input, item.seed, Purpose::InputLengths, index);
+        let words = match self.rehearsed(item) {
+            Some((words, _)) => words.max(1),
+            None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index),
+        };
         let own = Part { purpose: of_prompt, index, words };
         shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
     }

@@ -8,9 +8,12 @@ pub mod content;
 pub mod lengths;
 pub mod preview;
 pub mod prompts;
+pub mod recorded;
+pub mod recording;
 pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
 pub use content::{Content, Item};
 pub use preview::Preview;
+pub use recording::Recording;

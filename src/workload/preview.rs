@@ -2,8 +2,12 @@
 //!
 //! Values only; printing them is the command line's business.
 
+use std::sync::Arc;
+
 use super::arrival::{Schedule, closed_index, paced_offset_ns};
 use super::content::{Content, Item};
+use super::recording::{Recording, Sent};
+use super::trace::{Entry, Error, Prompt, blocks};
 use crate::metrics::Phase;
 use crate::plan::Plan;
 
@@ -60,6 +64,65 @@ impl Preview {
         let last_first = closed_index(0, 1, users);
         // Users start within microseconds of each other, which is no part of the plan's arrivals.
         (0..units).take(count).map(|index| preview(index, (index < last_first).then_some(0))).collect()
+    }
+}
+
+impl Preview {
+    /// The first `count` requests of level `ordinal` of a plan that sends `recording`; none if there is no such level.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn of_trace(
+        plan: &Plan,
+        ordinal: usize,
+        recording: &Arc<Recording>,
+        count: usize,
+    ) -> Result<Vec<Preview>, Error> {
+        let level = plan.levels.get(ordinal);
+        let Some((level, speedup)) = level.and_then(|level| Some((level, level.load.speedup()?))) else {
+            return Ok(Vec::new());
+        };
+        let seed = plan.level_seed(ordinal);
+        let content = Content::new(&plan.workload);
+        let units =
+            level.stop.units.map_or(count, |units| usize::try_from(units).unwrap_or(count).min(count));
+        let end_ns = level.stop.duration_s.map_or(u64::MAX, |s| (s * 1e9).round() as u64);
+        let sends = recording.sends(speedup, (0, 1))?.take_while(|sent| sent.offset_ns < end_ns).take(units);
+        let shown = sends.map(|Sent { index, offset_ns, entry }| {
+            let item = Item { seed, phase: Phase::Measured, index };
+            Preview {
+                ordinal,
+                index,
+                offset_ns: Some(offset_ns),
+                words: entry.words().max(1),
+                prompt: excerpt(item, &entry),
+                max_tokens: entry.output_tokens.unwrap_or_else(|| content.output_tokens(item)).max(1),
+            }
+        });
+        let shown = shown.collect();
+        recording.fault().map_or(Ok(shown), |fault| Err(fault.clone()))
+    }
+}
+
+/// The first words of a recorded prompt.
+fn excerpt(item: Item, entry: &Entry) -> String {
+    let words = |text: &str| {
+        let mut words = text.split_whitespace();
+        let shown: Vec<&str> = words.by_ref().take(WORDS_SHOWN as usize).collect();
+        shown.join(" ") + if words.next().is_some() { " ..." } else { "" }
+    };
+    match &entry.prompt {
+        Prompt::Tokens { count, blocks } => {
+            let mut text = String::new();
+            // One word more shows that there are more.
+            let shown = (*count).clamp(1, WORDS_SHOWN + 1);
+            blocks::write_prompt(&mut text, item.seed, item.index, (shown, blocks.as_ref()));
+            words(&text)
+        }
+        Prompt::Text(text) => words(text),
+        Prompt::Parts(parts) => words(&parts.join(" ")),
+        Prompt::Messages { messages, .. } => words(messages),
+        Prompt::Body { body, .. } => words(body),
     }
 }
 

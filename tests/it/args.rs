@@ -174,6 +174,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--continuous-usage-stats", ""),
     ("--cpu-affinity", ""),
     ("--dataset-name", ""),
+    ("--dataset-path", ""),
     ("--driver", ""),
     ("--dry-run", ""),
     ("--dump", "CSV"),
@@ -187,6 +188,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--findings", ""),
     ("--first-token-timeout", "seconds"),
     ("--fit", ""),
+    ("--fixed-schedule", ""),
     ("--force", ""),
     ("--format", ""),
     ("--freeze", "seconds"),
@@ -282,6 +284,16 @@ const UNITS: &[(&str, &str)] = &[
     ("--tool-call", ""),
     ("--top-k", "tokens"),
     ("--top-p", "share"),
+    ("--trace", "file"),
+    ("--trace-block-tokens", "tokens"),
+    ("--trace-errors", ""),
+    ("--trace-failed", ""),
+    ("--trace-format", ""),
+    ("--trace-input-max", "tokens"),
+    ("--trace-model", ""),
+    ("--trace-output-max", "tokens"),
+    ("--trace-slice", "seconds"),
+    ("--trace-speedup", "without unit"),
     ("--truth-out", "file"),
     ("--ttft", "milliseconds"),
     ("--ttft-jitter", "milliseconds"),
@@ -441,6 +453,11 @@ fn no_name_of_another_tool_gets_a_new_meaning() {
         ("--extra-request-body", "--extra-body"),
         ("--wait-for-model-timeout", "--ready-check-timeout-sec"),
         ("--threads", "--workers"),
+        ("--use-trace-timestamps", "--fixed-schedule"),
+        ("--input-file", "--dataset-path"),
+        ("--isl-block-size", "--trace-block-tokens"),
+        ("--timed-trace-chunk-hash-size", "--trace-block-tokens"),
+        ("--synthesis-speedup-ratio", "--trace-speedup"),
     ] {
         assert_eq!(mapped(Tool::Tokload, option), ours);
     }
@@ -453,6 +470,9 @@ fn values_that_differ_are_converted_or_refused() {
     assert_eq!(run(&["--rate-type", "constant", "--rate", "5"]).arrival_pattern.as_deref(), Some("constant"));
     assert!(run(&["--ui", "none"]).no_progress && !run(&["--ui=simple"]).no_progress);
     assert!(run(&["--export-level", "records"]).save_detailed);
+    let trace = run(&["--input-file", "x", "--custom-dataset-type", "mooncake_trace"]);
+    assert!(trace.fixed_schedule && trace.trace_format.as_deref() == Some("mooncake-trace"));
+    assert_eq!(run(&["--timed-trace-sec-multiplier", "0.001"]), run(&[]));
     assert_eq!(run(&["--confidence-level", "0.95"]), run(&[]));
     let guidellm = run(&["--data", "prompt_tokens=512,prompt_tokens_stdev=64,output_tokens=9"]);
     assert_eq!(guidellm.random_input_len.as_deref(), Some("normal:mean=511.5,stddev=64,min=192,max=832"));
@@ -463,7 +483,9 @@ fn values_that_differ_are_converted_or_refused() {
         (&["run", "--cache-bust", "first_turn_prefix"], "a word of its own"),
         (&["run", "--tokenizer", "x"], "usage"),
         (&["run", "--save-result"], "saved"),
-        (&["run", "--trace", "x.jsonl"], "--request-rate"),
+        (&["run", "--trace-idle-gap-cap-seconds", "9"], "--trace"),
+        (&["run", "--fixed-schedule-start-offset", "9"], "--trace-slice"),
+        (&["run", "--timed-trace-sec-multiplier", "1"], "--trace-speedup"),
         (&["run", "--metric-percentiles", "99"], "p99"),
         (&["run", "--confidence-level", "0.9"], "95 %"),
     ] {

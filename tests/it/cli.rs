@@ -8,6 +8,7 @@ mod cache;
 mod canned;
 mod interrupt;
 mod repeats;
+mod replay;
 mod secrets;
 mod selftest;
 mod stored;

@@ -26,6 +26,7 @@ mod model_fit;
 mod plan;
 mod plan_lengths;
 mod prompt_mix;
+mod replay;
 mod report;
 mod rig;
 mod run_file;

@@ -5,7 +5,7 @@ use tokload::cli::aliases::Tool;
 use tokload::cli::args::{Asked, Command, parse};
 use tokload::cli::plan_from_args::{Order, Surroundings, order};
 use tokload::cli::value::Format;
-use tokload::plan::{Arrivals, Driver, Endpoint, Error, Load, Plan, Slo};
+use tokload::plan::{Arrivals, Driver, Endpoint, Error, Load, Plan, RecordErrors, Slo, Trace};
 
 /// The order that the words after `tokload` give, with a plan file and an environment.
 fn ordered_with(
@@ -189,7 +189,27 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--arrival-pattern burst --request-rate 5", "--arrival-pattern", "burst"),
         ("--arrival-pattern burst -c 4", "--arrival-pattern", "burst"),
         ("--arrival-pattern zipf", "--arrival-pattern", "zipf"),
-        ("--arrival-pattern trace", "--arrival-pattern", "not supported yet"),
+        ("--arrival-pattern trace", "--arrival-pattern", "no trace"),
+        ("--fixed-schedule", "--fixed-schedule", "no trace"),
+        ("--trace a --dataset-path b", "--trace", "two files"),
+        ("--trace a --request-rate 5", "--request-rate", "times of its own"),
+        ("--trace a --burstiness 2", "--burstiness", "times of its own"),
+        ("--trace a --arrival-pattern poisson", "--arrival-pattern", "times of its own"),
+        ("--trace a --random-input-len 5", "--random-input-len", "prompts of its own"),
+        ("--trace a --num-dataset-entries 5", "--num-dataset-entries", "prompts of its own"),
+        ("--trace a --trace-speedup 0", "--trace-speedup", "factor"),
+        ("--trace a --trace-speedup 1,2 -c 1,2", "--trace-speedup", "lists"),
+        ("--trace a --trace-slice 9:3", "--trace-slice", "nothing"),
+        ("--trace a --trace-slice 9", "--trace-slice", "no slice"),
+        ("--trace a --trace-errors ignore", "--trace-errors", "ignore"),
+        ("--trace a --trace-format parquet", "--trace-format", "parquet"),
+        ("--trace a --trace-input-max 0", "--trace-input-max", "0"),
+        ("--trace a --trace-block-tokens 0", "--trace-block-tokens", "range"),
+        ("--trace a --until-ci 5%", "--until-ci", "longer"),
+        ("--trace a --think-time 1", "--think-time", "closed loop"),
+        ("--trace a --pace 1", "--pace", "closed loop"),
+        ("--trace-speedup 2", "--trace-speedup", "there is none"),
+        ("--dataset-path a", "--dataset-path", "data set"),
         ("--think-time 1", "--think-time", "closed loop"),
         ("--request-rate 5 --think-time 1", "--think-time", "closed loop"),
         ("--num-prompts 0", "--num-prompts", "0"),
@@ -498,4 +518,55 @@ fn the_tools_are_told_apart() {
         let words = line.split(' ').map(Into::into);
         assert!(matches!(parse(words), Ok(Asked::Command { tool: t, .. }) if t == tool), "{line}");
     }
+}
+
+#[test]
+fn a_trace_brings_its_times_and_takes_a_cap() {
+    let replay = |speedup, cap| open(Arrivals::Trace { speedup }, cap);
+    assert_eq!(loads("--trace t.jsonl"), [replay(1.0, None)]);
+    assert_eq!(loads("--trace t.jsonl -c 8 --request-rate inf"), [replay(1.0, Some(8))]);
+    assert_eq!(loads("--trace t.jsonl --trace-speedup 1,2,4").len(), 3);
+    let whole = plan("--trace t.jsonl");
+    assert_eq!((whole.levels[0].stop.units, whole.levels[0].stop.duration_s), (None, None));
+    for same in [
+        "--dataset-path t.jsonl --fixed-schedule",
+        "--input-file t.jsonl --use-trace-timestamps",
+        "--dataset-path t.jsonl --arrival-pattern trace",
+    ] {
+        assert_eq!(plan(same), whole, "{same}");
+    }
+    let named = plan("--dataset-path t.jsonl --dataset-name timed_trace").workload.trace.unwrap();
+    assert_eq!(named.format.as_deref(), Some("mooncake"));
+    let options = "--trace t --trace-format burst_gpt --trace-slice 1m: --trace-slice :90 --trace-errors skip \
+                   --trace-model a --trace-model b --trace-failed --trace-input-max 5 --trace-output-max 6 \
+                   --trace-block-tokens 64";
+    let expected = Trace {
+        format: Some("burstgpt".to_owned()),
+        errors: RecordErrors::Skip,
+        from_s: 60.0,
+        until_s: Some(90.0),
+        models: vec!["a".to_owned(), "b".to_owned()],
+        failed_too: true,
+        prompt_tokens_max: Some(5),
+        output_tokens_max: Some(6),
+        block_tokens: std::num::NonZeroU32::new(64),
+        ..Trace::of("t")
+    };
+    let all = plan(options);
+    assert_eq!(all.workload.trace.as_ref(), Some(&expected));
+    assert_eq!(Plan::from_toml(&all.to_toml(), 0), Ok(all));
+}
+
+#[test]
+fn a_trace_in_a_file_keeps_its_speed_until_an_option_gives_another() {
+    let file =
+        "[workload.trace]\nfile = \"t\"\n[[levels]]\nload.arrivals = { process = \"trace\", speedup = 3 }\n";
+    let of =
+        |line: &str| ordered_with(&format!("run --base-url h:1 {line}"), Some(file), &|_| None).unwrap().plan;
+    assert_eq!(of("").levels[0].load, open(Arrivals::Trace { speedup: 3.0 }, None));
+    assert_eq!(of("--trace-speedup 2").levels[0].load, open(Arrivals::Trace { speedup: 2.0 }, None));
+    let sliced = of("--trace-slice 5:9 --num-prompts 7");
+    assert_eq!(sliced.levels[0].load, of("").levels[0].load);
+    assert_eq!(sliced.levels[0].stop.units, Some(7));
+    assert_eq!(sliced.workload.trace.unwrap().from_s, 5.0);
 }

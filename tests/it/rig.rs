@@ -1,6 +1,7 @@
 //! What the tests of both engines share: a mock and a model, a plan for them, a run and its records.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
 
 use tokload::engine::Engine;
@@ -16,7 +17,8 @@ use tokload::summary::{self, Input};
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
-use tokload::workload::Content;
+use tokload::workload::recording::Open;
+use tokload::workload::{Content, Recording};
 
 /// Bytes written by the spool, to be looked at afterwards.
 #[derive(Clone, Default)]
@@ -140,7 +142,7 @@ pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> 
     let settings = Settings { serving, ..Settings::default() };
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
-        target: target(plan, Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()),
+        target: target_with(plan, recording(plan)),
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
@@ -157,12 +159,30 @@ fn spool() -> (Tape, Spool) {
     (tape, spool)
 }
 
+/// What goes to nobody, with the requests of `recording`.
+pub(crate) fn target_with(plan: &Plan, recording: Option<Arc<Recording>>) -> Arc<Target> {
+    let route = Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap();
+    target_of(plan, route, recording)
+}
+
 fn target(plan: &Plan, route: Route) -> Arc<Target> {
+    target_of(plan, route, recording(plan))
+}
+
+fn target_of(plan: &Plan, route: Route, recording: Option<Arc<Recording>>) -> Arc<Target> {
     Arc::new(Target {
         routes: vec![route],
         templates: vec![plan.template(&plan.target.models[0]).unwrap()],
-        content: Content::new(&plan.workload),
+        content: Content::new(&plan.workload).with_recording(recording),
     })
+}
+
+/// The trace that the plan sends.
+pub(crate) fn recording(plan: &Plan) -> Option<Arc<Recording>> {
+    let trace = plan.workload.trace.as_ref()?;
+    let file = trace.file.clone();
+    let open: Open = Box::new(move || Ok(Box::new(BufReader::new(File::open(&file)?))));
+    Some(Arc::new(Recording::look(trace, open).unwrap()))
 }
 
 /// Whatever the server does, the records agree with what the shards counted in flight meanwhile.

@@ -15,6 +15,7 @@ use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
     EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile, TargetBlock,
+    TraceBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -57,6 +58,7 @@ pub(crate) fn plan() -> Plan {
             output_tokens: 9.into(),
             distinct: None,
             prefix: None,
+            trace: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,
@@ -612,6 +614,25 @@ fn secrets_are_in_no_run_file() {
     assert!(text.contains("http://<removed>@host:8000") && text.contains("<removed> is not a key"));
 }
 
+fn trace_block() -> TraceBlock {
+    TraceBlock {
+        format: "mooncake".to_owned(),
+        records: 9,
+        requests: 5,
+        prompt_tokens: 4726,
+        last_ns: 3_000_000_000,
+        malformed: 1,
+        malformed_first: vec!["t.jsonl:2: input_length: below zero".to_owned()],
+        failed: 1,
+        other_model: 0,
+        outside: 1,
+        turns: 1,
+        prompts_cut: 0,
+        outputs_cut: 0,
+        images: 0,
+    }
+}
+
 #[test]
 fn a_written_file_conforms_to_the_published_schema() {
     let published = include_str!("../../tools/schema/tokload.run.v1.schema.json");
@@ -624,6 +645,7 @@ fn a_written_file_conforms_to_the_published_schema() {
         Some(LengthenedBlock { times: 4, reached: false, value: Some(5e6), low: Some(4e6), high: None });
     repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
     repeated.target.prefix_cache_reset = Some(false);
+    repeated.trace = Some(trace_block());
     let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
     assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
     assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());

@@ -33,6 +33,8 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
 fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     match args.dataset_name.as_deref() {
         None | Some("random" | "synthetic") => Ok(()),
+        // Of these the trace is.
+        Some(_) if super::trace::is_asked(args) => Ok(()),
         Some("prefix_repetition") => {
             workload.input_words = 256.into();
             workload.output_tokens = 128.into();

@@ -1,6 +1,6 @@
 //! How rates, concurrencies and lengths make levels.
 
-use super::{RunArgs, Tool, value};
+use super::{RunArgs, Tool, trace, value};
 use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
 
 /// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
@@ -10,8 +10,11 @@ use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
 /// - `inf` without a concurrency: a burst. (aiperf's default instead is one user.)
 /// - a finite rate: an open loop, with the concurrency, if there is one, as its cap.
 /// - one of the two may be a list: one level of each.
+/// - a trace: its own times, with the concurrency as a cap.
 pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Error> {
-    if let Some(loads) = loads(args, tool, plan.levels.is_empty())? {
+    let is_replay = trace::is_asked(args) || plan.workload.trace.is_some();
+    trace::set(args, plan, warmups(tool))?;
+    if !is_replay && let Some(loads) = loads(args, tool, plan.levels.is_empty())? {
         let like =
             plan.levels.first().cloned().unwrap_or(Level { warmups: warmups(tool), ..Level::default() });
         plan.levels = loads.into_iter().map(|load| Level { load, ..like.clone() }).collect();
@@ -27,7 +30,8 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
             value::seconds,
         )?;
         set_end(args, &mut level.stop)?;
-        if level.stop.units.is_none() && level.stop.duration_s.is_none() {
+        // A trace has an end of its own.
+        if !is_replay && level.stop.units.is_none() && level.stop.duration_s.is_none() {
             level.stop.units = units(tool, &level.load);
         }
     }
@@ -191,12 +195,8 @@ fn pattern(text: &str) -> Result<Pattern, Error> {
         "constant" => Ok(Pattern::Constant),
         "gamma" => Ok(Pattern::Gamma),
         "poisson" => Ok(Pattern::Poisson),
-        "trace" => {
-            let remedy = "give poisson, constant, gamma or burst";
-            Err(Error::new("--arrival-pattern", "traces are not supported yet", remedy))
-        }
         _ => {
-            let remedy = "give poisson, constant, gamma or burst";
+            let remedy = "give poisson, constant, gamma or burst, or trace with --trace FILE";
             Err(Error::new("--arrival-pattern", format!("'{text}' is not a pattern"), remedy))
         }
     }

@@ -109,7 +109,7 @@ impl<'a> Rig<'a> {
     fn new(step: &Step, bench: &'a Bench<'a>) -> Result<Rig<'a>, Failure> {
         let server = Server::start(step, bench.cores)?;
         let plan = Arc::new(plan(step, bench, &server.url));
-        let target = Arc::new(target::of(&plan, target::routes(&plan, &Secrets::default())?)?);
+        let target = Arc::new(target::of(&plan, target::routes(&plan, &Secrets::default())?, None)?);
         reserve_descriptors(u64::from(step.streams) + OWN_DESCRIPTORS);
         let shelf = Shelf::default();
         let files = SpoolFiles { records: Box::new(shelf.clone()), chunks: None };

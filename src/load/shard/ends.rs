@@ -181,7 +181,7 @@ mod tests {
         };
         let leg = leg();
         let agenda = Agenda::open(Box::new([(0, 999_999_999)].into_iter()));
-        let requests = Requests::new(Arc::clone(&leg), &agenda);
+        let requests = Requests::new(Arc::clone(&leg), &agenda, None);
         let mut work = Work::new(leg, agenda, requests);
         work.begin(Stamp::ZERO);
         work.end = Stamp::from_millis(1000);

@@ -173,7 +173,7 @@ impl Shard {
         connection.exchange.resend();
         if connection.is_sent {
             let due = connection.due;
-            connection.request = work.requests.write(due.index);
+            connection.request = work.requests.write_again(due.index, connection.entry.as_deref());
         }
         connection.written = 0;
         connection.is_sent = false;

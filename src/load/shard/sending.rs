@@ -8,7 +8,8 @@ use super::Shard;
 use super::work::Work;
 use crate::load::agenda::Due;
 use crate::load::connection::{Connection, State};
-use crate::metrics::{Flags, Kind, Record};
+use crate::load::leg::Halt;
+use crate::metrics::{Class, Flags, Kind, Record};
 use crate::sys::epoll::Interest;
 use crate::time::Stamp;
 
@@ -35,7 +36,11 @@ impl Shard {
 
     /// Takes a request in hand.
     pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp) {
-        let request = work.requests.take(&due);
+        let Some(request) = work.requests.take(&due) else {
+            // The trace broke off under our hands: the level is no longer the planned one, on no shard.
+            work.on_unsent(&due, self.pace.clock().now(), Class::Cancelled);
+            return work.leg.signal.halt(Halt::Abort);
+        };
         let route = work.leg.target.route_of(due.index);
         let mut record = Record::planned(due.index, due.plan);
         record.permit = permit;
@@ -52,14 +57,15 @@ impl Shard {
         let connection = &mut self.connections[slot];
         connection.route = route;
         connection.due = due;
-        connection.request = request;
+        connection.request = request.bytes;
+        connection.entry = request.entry;
         connection.written = 0;
         connection.is_sent = false;
         connection.tried = 0;
         connection.times.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
-        connection.exchange.begin(work.leg.ask_of(record.index), record);
+        connection.exchange.begin(work.leg.ask_of(request.max_tokens), record);
         connection.exchange.on_start(now);
         work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
         if connection.state == State::Idle {

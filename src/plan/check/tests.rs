@@ -49,6 +49,9 @@ fn loads() {
     assert_eq!(set(Load { arrivals: Arrivals::Burst, ..Load::closed(2) }), "--arrival-pattern");
     assert_eq!(set(Load { cap: Some(3), ..open(Arrivals::Burst) }), "--max-concurrency");
     assert_eq!(set(Load { think_s: 1.0, ..open(Arrivals::Burst) }), "--think-time");
+    assert_eq!(set(open(Arrivals::Trace { speedup: 1.0 })), "--fixed-schedule", "no file");
+    assert_eq!(set(open(Arrivals::Trace { speedup: f64::NAN })), "--trace-speedup");
+    assert_eq!(refused(|p| p.workload.trace = Some(crate::plan::Trace::of("t"))), "--trace", "a burst");
     assert_eq!(set(Load { think_s: f64::NAN, ..Load::closed(2) }), "--think-time");
     assert_eq!(set(Load { think_s: 31_536_001.0, ..Load::closed(2) }), "--think-time");
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e6] {

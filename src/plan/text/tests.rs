@@ -101,6 +101,7 @@ fn every_process_round_trips() {
         Arrivals::Constant { rate: 0.1 },
         Arrivals::Gamma { rate: 3.0, burstiness: 0.25 },
         Arrivals::Poisson { rate: 1e6 },
+        Arrivals::Trace { speedup: 0.5 },
     ];
     for arrivals in processes {
         let mut plan = full_plan();

@@ -20,6 +20,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.marks();
     notes.goodput();
     notes.arrivals();
+    notes.trace(run);
     notes.prompt_tokens(plan.as_ref());
     notes.output_tokens(plan.as_ref());
     notes.client();
@@ -154,6 +155,24 @@ impl Notes<'_> {
                 self.say(format!("{}: {}", level.label, all.join("; ")));
             }
         }
+    }
+
+    fn trace(&mut self, run: &RunFile) {
+        let Some(trace) = &run.trace else { return };
+        let left_out = [
+            (trace.malformed, "malformed"),
+            (trace.failed, "failed calls"),
+            (trace.other_model, "to other models"),
+            (trace.outside, "outside of the slice"),
+            (trace.turns, "later turns of conversations"),
+        ];
+        let said: Vec<String> =
+            left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let mut text = format!("trace: {} of {} records are sent", trace.requests, trace.records);
+        if !said.is_empty() {
+            text += &format!("; left out: {}", said.join(", "));
+        }
+        self.say(text);
     }
 
     fn prompt_tokens(&mut self, plan: Option<&Plan>) {

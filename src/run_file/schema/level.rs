@@ -273,6 +273,8 @@ pub fn load_label(load: &Load) -> String {
         (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
         (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
         (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate}/s"),
+        (None, Arrivals::Trace { speedup: 1.0 }) => "trace".to_owned(),
+        (None, Arrivals::Trace { speedup }) => format!("trace x{speedup}"),
     };
     if let Some(cap) = load.cap {
         label += &format!(" cap {cap}");

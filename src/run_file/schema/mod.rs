@@ -10,6 +10,7 @@ mod findings;
 mod level;
 mod repeats;
 mod self_check;
+mod trace;
 mod verbatim;
 
 pub use definitions::Definition;
@@ -20,6 +21,7 @@ pub use level::{
 };
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
+pub use trace::TraceBlock;
 pub use verbatim::Verbatim;
 
 use std::collections::BTreeMap;
@@ -73,6 +75,9 @@ pub struct RunFile {
     /// What the repeats of each load say together; absent where every level was run once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Vec<RepeatsBlock>>,
+    /// The trace that was sent; absent where requests were synthetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceBlock>,
     /// Samples of the servers' and the host's own metrics; none yet.
     pub telemetry: Option<Value>,
     /// The record file beside this one; `None` if there is none.
@@ -243,6 +248,7 @@ impl RunFile {
             findings: None,
             verdict: None,
             repeats: None,
+            trace: None,
             telemetry: None,
             records: None,
             records_absent: None,

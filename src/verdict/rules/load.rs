@@ -74,7 +74,11 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
     let cv = match facts.level.load.arrivals {
         Arrivals::Gamma { burstiness, .. } => 1.0 / burstiness.sqrt(),
         Arrivals::Poisson { .. } => 1.0,
-        Arrivals::Burst | Arrivals::Closed | Arrivals::Constant { .. } | Arrivals::Paced { .. } => 0.0,
+        Arrivals::Burst
+        | Arrivals::Closed
+        | Arrivals::Constant { .. }
+        | Arrivals::Paced { .. }
+        | Arrivals::Trace { .. } => 0.0,
     };
     let realised = n / s;
     let deviation = asked * cv / n.sqrt();
@@ -113,7 +117,8 @@ fn cap_reached(facts: &Facts) -> Option<Finding> {
 /// Slices of equal length, each with enough requests for its median to be one.
 fn time_slice_outlier(plan: &Plan, facts: &Facts) -> Option<Finding> {
     // Where lengths differ, so do medians of a few requests.
-    let needed = if plan.workload.output_tokens.fixed().is_some() { 10 } else { 50 };
+    let alike = plan.workload.trace.is_none() && plan.workload.output_tokens.fixed().is_some();
+    let needed = if alike { 10 } else { 50 };
     let slices = (facts.counts.ok / needed).min(SLICES_MAX);
     let bins: Vec<_> = facts
         .series

@@ -95,7 +95,7 @@ pub enum Session {
 
 impl Entry {
     /// An entry of which only the prompt is known.
-    pub(super) fn new(prompt: Prompt) -> Entry {
+    pub(in crate::workload) fn new(prompt: Prompt) -> Entry {
         Entry {
             line: 0,
             at: None,
@@ -109,6 +109,20 @@ impl Entry {
             images: 0,
             extra: None,
             failed: false,
+        }
+    }
+
+    /// Words of the prompt, each of which stands for a token where the file gives lengths; of JSON the pieces between its
+    /// blanks.
+    #[must_use]
+    pub fn words(&self) -> u32 {
+        let words = |text: &str| u32::try_from(text.split_whitespace().count()).unwrap_or(u32::MAX);
+        match &self.prompt {
+            Prompt::Tokens { count, .. } => *count,
+            Prompt::Text(text)
+            | Prompt::Messages { messages: text, .. }
+            | Prompt::Body { body: text, .. } => words(text),
+            Prompt::Parts(parts) => parts.iter().map(|part| words(part)).fold(0, u32::saturating_add),
         }
     }
 

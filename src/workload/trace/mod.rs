@@ -51,7 +51,8 @@ pub use error::{Error, OnError, Place, RECORD_BYTES_MAX, Reason};
 pub use format::Format;
 #[doc(hidden)]
 pub use fuzz::fuzz_trace;
-pub use order::{Input, Planned, Replay, Survey};
+pub use order::{Input, Order, Planned, Replay, Survey};
+pub(super) use reader::unreadable;
 pub use reader::{Counts, Options, Reader};
 pub use select::{Dropped, Selected, Selection, Speedup};
 pub use sharegpt::Turns;

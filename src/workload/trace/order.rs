@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{BufRead, Seek, SeekFrom};
+use std::sync::Arc;
 
 use memchr::memchr_iter;
 
@@ -54,17 +55,24 @@ pub struct Planned {
 ///   an answer, never comes before the turn that it follows.
 /// - The entries of one record (the turns of a conversation) stay together, at the time of the first.
 /// - Sessions of [`Format::Weka`], each of which has a clock of its own, stay in the order of the file.
-pub struct Replay<'i> {
-    input: &'i mut dyn Input,
+pub struct Replay<I> {
+    input: I,
     core: Core,
     first_ns: u64,
-    /// Places in order of time, for a file that is not; in file order otherwise.
-    places: Option<std::vec::IntoIter<Place>>,
+    /// In file order where it is `None`.
+    order: Order,
+    /// How many of its places are behind us.
+    passed: usize,
     has_failed: bool,
 }
 
+/// The order by time of the records of a file that is not in order; shared by all replays of it, since it is as large as
+/// the [room](super) says. Nothing for other files.
+#[derive(Clone, Debug, Default)]
+pub struct Order(Option<Arc<[Place]>>);
+
 /// Where a record is and when it is due. 16 bytes, since there may be tens of millions.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     due_ns: u64,
     offset: u64,
@@ -120,28 +128,54 @@ impl Clock {
     }
 }
 
-impl<'i> Replay<'i> {
-    /// Begins the replay of a file that was looked through with the same options. One that is not in order is read
-    /// once more first.
+impl Order {
+    /// The order of a file that was looked through with the same options. One that is not in order is read once more.
     ///
     /// # Errors
     /// Those of [`Survey::of`].
-    pub fn new(
-        file: &str,
-        input: &'i mut dyn Input,
+    pub fn of(file: &str, input: &mut dyn Input, options: &Options, survey: &Survey) -> Result<Order, Error> {
+        if survey.is_in_order {
+            return Ok(Order(None));
+        }
+        let mut core = open(file, input, options)?;
+        Ok(Order(Some(sorted(&mut core, input)?.into())))
+    }
+}
+
+impl<I: Input> Replay<I> {
+    /// Begins the replay of a file that was looked through with the same options.
+    ///
+    /// # Errors
+    /// Those of [`Order::of`].
+    pub fn new(file: &str, mut input: I, options: &Options, survey: &Survey) -> Result<Replay<I>, Error> {
+        let order = Order::of(file, &mut input, options, survey)?;
+        Replay::ordered((file, input), options, survey, order)
+    }
+
+    /// As [`Replay::new`], of a file whose order is known.
+    ///
+    /// # Errors
+    /// Reading fails.
+    pub fn ordered(
+        (file, mut input): (&str, I),
         options: &Options,
         survey: &Survey,
-    ) -> Result<Replay<'i>, Error> {
-        let mut core = open(file, input, options)?;
-        let places = if survey.is_in_order { None } else { Some(sorted(&mut core, input)?.into_iter()) };
+        order: Order,
+    ) -> Result<Replay<I>, Error> {
+        let core = open(file, &mut input, options)?;
         let first_ns = if core.format == Format::Weka { 0 } else { survey.first_ns.unwrap_or(0) };
-        Ok(Replay { input, core, first_ns, places, has_failed: false })
+        Ok(Replay { input, core, first_ns, order, passed: 0, has_failed: false })
+    }
+
+    fn is_placed(&self) -> bool {
+        self.order.0.is_some()
     }
 
     /// The next entry of a file that is not in order.
     fn placed(&mut self) -> Option<Result<Entry, Error>> {
         let wanted = if self.core.is_between_records() {
-            let place = self.places.as_mut()?.next()?;
+            let place = *self.order.0.as_ref()?.get(self.passed)?;
+            self.passed += 1;
             if let Err(error) = self.go_to(place.offset) {
                 return Some(Err(error));
             }
@@ -149,7 +183,7 @@ impl<'i> Replay<'i> {
         } else {
             self.core.record_at().offset
         };
-        match self.core.entry(self.input) {
+        match self.core.entry(&mut self.input) {
             Some(Ok(entry)) if self.core.record_at().offset == wanted => Some(Ok(entry)),
             _ => Some(Err(self.changed(wanted))),
         }
@@ -171,7 +205,7 @@ impl<'i> Replay<'i> {
         // Only a better line is lost if the file cannot even be read again.
         if self.input.seek(SeekFrom::Start(0)).is_ok() {
             while left > 0 {
-                let Ok(available) = fill_buf(self.input) else { break };
+                let Ok(available) = fill_buf(&mut self.input) else { break };
                 let used = available.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 if used == 0 {
                     break;
@@ -185,17 +219,17 @@ impl<'i> Replay<'i> {
     }
 }
 
-impl Iterator for Replay<'_> {
+impl<I: Input> Iterator for Replay<I> {
     type Item = Result<Planned, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_failed {
             return None;
         }
-        let entry = if self.places.is_some() { self.placed()? } else { self.core.entry(self.input)? };
+        let entry = if self.is_placed() { self.placed()? } else { self.core.entry(&mut self.input)? };
         self.has_failed = entry.is_err();
         Some(entry.map(|mut entry| {
-            if self.places.is_some() {
+            if self.is_placed() {
                 entry.line = 0;
             }
             let offset_ns = entry.at.map(|at| at.saturating_sub(self.first_ns));
@@ -204,9 +238,9 @@ impl Iterator for Replay<'_> {
     }
 }
 
-impl fmt::Debug for Replay<'_> {
+impl<I> fmt::Debug for Replay<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left = self.places.as_ref().map(ExactSizeIterator::len);
+        let left = self.order.0.as_ref().map(|places| places.len() - self.passed);
         f.debug_struct("Replay")
             .field("first_ns", &self.first_ns)
             .field("left", &left)

@@ -244,6 +244,6 @@ const BEGINNING_BYTES: u64 = 64 << 10;
 const ERRORS_KEPT: usize = 10;
 
 /// The error of a file that cannot be read at all.
-pub(super) fn unreadable(file: &str, error: &std::io::Error) -> Error {
+pub(in crate::workload) fn unreadable(file: &str, error: &std::io::Error) -> Error {
     error_at(&file.into(), At::START, Fault::of_record(Reason::Read(error.kind())))
 }

@@ -1,0 +1,59 @@
+//! What was sent of a trace, and what was not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::recording::Overview;
+
+/// A trace as it was looked through before the run. Its name and how it was read stand in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceBlock {
+    /// Its format.
+    pub format: String,
+    /// Records of the file.
+    pub records: u64,
+    /// Requests that were planned, in a level that is not ended earlier.
+    pub requests: u64,
+    /// Tokens of their prompts, as far as the trace gives lengths.
+    pub prompt_tokens: u64,
+    /// Time of the last of them after the first instant of the slice, as recorded, ns.
+    pub last_ns: u64,
+    /// Records that could not be read.
+    pub malformed: u64,
+    /// The first few of them: file, line and reason.
+    pub malformed_first: Vec<String>,
+    /// Calls left out because they had failed when they were recorded.
+    pub failed: u64,
+    /// Requests left out because they asked another model.
+    pub other_model: u64,
+    /// Requests left out because they lie outside of the slice.
+    pub outside: u64,
+    /// Requests left out because they wait for an answer and have no time of their own.
+    pub turns: u64,
+    /// Requests sent with a shorter prompt.
+    pub prompts_cut: u64,
+    /// Requests sent with a shorter answer.
+    pub outputs_cut: u64,
+    /// Requests sent without their images.
+    pub images: u64,
+}
+
+impl From<&Overview> for TraceBlock {
+    fn from(of: &Overview) -> TraceBlock {
+        TraceBlock {
+            format: of.format.name().to_owned(),
+            records: of.counts.records,
+            requests: of.requests,
+            prompt_tokens: of.prompt_tokens,
+            last_ns: of.last_ns,
+            malformed: of.counts.malformed,
+            malformed_first: of.counts.first_errors.iter().map(ToString::to_string).collect(),
+            failed: of.dropped.failed,
+            other_model: of.dropped.other_model,
+            outside: of.dropped.outside,
+            turns: of.turns,
+            prompts_cut: of.dropped.prompts_cut,
+            outputs_cut: of.dropped.outputs_cut,
+            images: of.images,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! From a recorded request to the body that is sent: what the file says wins, as far as the run leaves it free.
+//!
+//! Owns the rules by which an [`Entry`] and the plan make one body. The fields of a dialect are `api`'s, the words of
+//! hashed blocks `trace::blocks`'s.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::content::Item;
+use super::trace::{Entry, Prompt, blocks};
+use crate::api::request::Template;
+
+/// What a body is made of beside the recorded request.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The body of a request of the run.
+    pub template: &'a Template,
+    /// Fields that the user gave for all bodies.
+    pub extra_body: &'a Map<String, Value>,
+    /// Longest answer of a request that does not say, tokens.
+    pub max_tokens: u32,
+}
+
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// Appends the body of request `item` and returns the longest answer that it asks for, tokens; `desk` is scratch space.
+///
+/// - A prompt of so many tokens is made of words, its hashed blocks of the words of their ids under the item's seed. It
+///   has one token at least, and so has an answer: no server takes less.
+/// - Texts and messages are sent as they stand. Several texts are parts of one message, or lines of one prompt where the
+///   dialect has no messages.
+/// - A ready body keeps its fields, but for those by which answers are read and found (`model`, `n`, `stream`,
+///   `stream_options`) and those that the user gave for all bodies. What it leaves out is added.
+/// - Further fields of an entry win over those of the user, but for `n` and `stream`.
+pub fn write_body(
+    out: &mut Vec<u8>,
+    frame: &Frame<'_>,
+    (item, entry): (Item, &Entry),
+    desk: &mut String,
+) -> u32 {
+    let max_tokens = entry.output_tokens.unwrap_or(frame.max_tokens).max(1);
+    desk.clear();
+    let special = match &entry.prompt {
+        Prompt::Tokens { count, blocks } => {
+            let length = ((*count).max(1), blocks.as_ref());
+            blocks::write_prompt(desk, item.seed, item.index, length);
+            None
+        }
+        Prompt::Text(text) => {
+            desk.push_str(text);
+            None
+        }
+        Prompt::Parts(parts) => {
+            desk.push_str(&parts.join("\n"));
+            Some(Special::Parts(parts))
+        }
+        Prompt::Messages { messages, tools } => Some(Special::Messages(messages, tools.as_deref())),
+        Prompt::Body { body, .. } => Some(Special::Body(body)),
+    };
+    if special.is_none() && entry.extra.is_none() {
+        frame.template.write(out, desk, max_tokens);
+        return max_tokens;
+    }
+    let mut usual = Vec::new();
+    frame.template.write(&mut usual, desk, max_tokens);
+    let mut fields = object(&usual);
+    if let Some(special) = special {
+        fields = special.applied(fields, frame.extra_body);
+    }
+    if let Some(extra) = &entry.extra {
+        let free = object(extra.as_bytes()).into_iter().filter(|(name, _)| !READING.contains(&name.as_str()));
+        fields.extend(free);
+    }
+    serde_json::to_writer(out, &fields).expect("a Vec takes every write, and raw JSON is JSON");
+    max_tokens
+}
+
+/// A prompt that is more than one text.
+enum Special<'e> {
+    Parts(&'e [Box<str>]),
+    Messages(&'e str, Option<&'e str>),
+    Body(&'e str),
+}
+
+impl Special<'_> {
+    /// The fields of the usual body, changed.
+    fn applied(&self, mut fields: Fields, extra_body: &Map<String, Value>) -> Fields {
+        match self {
+            Special::Parts(parts) if fields.contains_key(MESSAGES) => {
+                let part = |text: &str| json!({ "type": "text", "text": text });
+                let content: Vec<Value> = parts.iter().map(|text| part(text)).collect();
+                let messages = json!([{ "role": "user", "content": content }]);
+                fields.extend(raw(&messages.to_string()).map(|messages| (MESSAGES.to_owned(), messages)));
+            }
+            // One prompt of lines, which the usual body has already.
+            Special::Parts(_) => {}
+            Special::Messages(messages, tools) => {
+                fields.extend(raw(messages).map(|messages| (MESSAGES.to_owned(), messages)));
+                fields.extend(tools.and_then(raw).map(|tools| ("tools".to_owned(), tools)));
+            }
+            Special::Body(body) => {
+                let mut ready = object(body.as_bytes());
+                ready.retain(|name, _| !OWN.contains(&name.as_str()));
+                let has_limit = LIMITS.iter().any(|name| ready.contains_key(*name));
+                for (name, value) in fields {
+                    let is_said = match name.as_str() {
+                        MESSAGES | "prompt" => true,
+                        "max_tokens" => has_limit,
+                        _ => false,
+                    };
+                    if extra_body.contains_key(&name) {
+                        ready.insert(name, value);
+                    } else if !is_said {
+                        ready.entry(name).or_insert(value);
+                    }
+                }
+                return ready;
+            }
+        }
+        fields
+    }
+}
+
+/// The fields of a JSON object. Readers and templates give nothing else; what is none has no fields.
+fn object(text: &[u8]) -> Fields {
+    serde_json::from_slice(text).unwrap_or_default()
+}
+
+fn raw(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+const MESSAGES: &str = "messages";
+/// Fields by which an answer is read: the plan's alone.
+const READING: [&str; 2] = ["n", "stream"];
+/// Fields of a ready body that are the run's.
+const OWN: [&str; 4] = ["model", "n", "stream", "stream_options"];
+/// The names of the limit on an answer.
+const LIMITS: [&str; 3] = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Dialect;
+    use crate::api::request::BodyOptions;
+    use crate::metrics::Phase;
+    use crate::workload::trace::Blocks;
+
+    const ITEM: Item = Item { seed: 7, phase: Phase::Measured, index: 3 };
+
+    fn entry(prompt: Prompt) -> Entry {
+        Entry { output_tokens: Some(9), ..Entry::new(prompt) }
+    }
+
+    fn options() -> BodyOptions {
+        let extra_body = json!({ "top_k": 5 });
+        let extra_body = extra_body.as_object().unwrap().clone();
+        BodyOptions { ignore_eos: true, include_usage: true, extra_body, ..BodyOptions::default() }
+    }
+
+    /// The body for an entry, as JSON, and the limit on its answer.
+    fn body_of(dialect: Dialect, options: &BodyOptions, entry: &Entry) -> (Value, u32) {
+        let template = Template::new(dialect, "m", true, options);
+        let frame = Frame { template: &template, extra_body: &options.extra_body, max_tokens: 64 };
+        let mut out = Vec::new();
+        let max_tokens = write_body(&mut out, &frame, (ITEM, entry), &mut String::from("left over"));
+        (serde_json::from_slice(&out).unwrap(), max_tokens)
+    }
+
+    fn chat(entry: &Entry) -> Value {
+        body_of(Dialect::OpenaiChat, &options(), entry).0
+    }
+
+    #[test]
+    fn a_length_becomes_as_many_words_and_at_least_one() {
+        for (count, words) in [(0, 1), (1, 1), (40, 40)] {
+            for ids in [None, Some(vec![1, 2])] {
+                let blocks = ids.map(|ids| Blocks { ids, block_tokens: 16, scope: 0 });
+                let body = chat(&entry(Prompt::Tokens { count, blocks }));
+                let text = body["messages"][0]["content"].as_str().unwrap();
+                assert_eq!(text.split(' ').count(), words);
+                assert_eq!(body["max_tokens"], 9);
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_has_the_recorded_length_or_that_of_the_plan_and_at_least_one_token() {
+        for (said, asked) in [(Some(9), 9), (Some(0), 1), (None, 64)] {
+            let entry = Entry { output_tokens: said, ..entry(Prompt::Text("a b".into())) };
+            let (body, max_tokens) = body_of(Dialect::Openai, &options(), &entry);
+            assert_eq!(
+                (&body["prompt"], &body["max_tokens"], max_tokens),
+                (&json!("a b"), &json!(asked), asked)
+            );
+        }
+    }
+
+    #[test]
+    fn several_texts_are_parts_of_a_message_or_lines_of_a_prompt() {
+        let entry = entry(Prompt::Parts(vec!["a".into(), "b".into()]));
+        let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+        assert_eq!(chat(&entry)["messages"], json!([{ "role": "user", "content": parts }]));
+        assert_eq!(body_of(Dialect::Openai, &options(), &entry).0["prompt"], "a\nb");
+    }
+
+    #[test]
+    fn messages_and_tools_are_sent_as_they_stand_among_the_fields_of_the_run() {
+        let messages = json!([{ "role": "system", "content": "s" }, { "role": "user", "content": "u" }]);
+        let tools = json!([{ "type": "function" }]);
+        let prompt =
+            Prompt::Messages { messages: messages.to_string().into(), tools: Some(tools.to_string().into()) };
+        let usual = chat(&entry(Prompt::Text("x".into())));
+        let mut expected = usual.as_object().unwrap().clone();
+        expected.extend([("messages".to_owned(), messages), ("tools".to_owned(), tools)]);
+        assert_eq!(chat(&entry(prompt)), Value::Object(expected));
+    }
+
+    #[test]
+    fn a_ready_body_keeps_all_but_what_answers_are_read_and_found_by() {
+        let body = r#"{"model":"theirs","messages":[1],"n":4,"stream":false,"stream_options":{"x":1},
+                       "max_completion_tokens":16,"temperature":0.25,"top_k":9,"ignore_eos":false}"#;
+        let sent = chat(&entry(Prompt::Body { url: None, body: body.into() }));
+        let expected = json!({
+            "model": "m", "messages": [1], "stream": true, "stream_options": { "include_usage": true },
+            "max_completion_tokens": 16, "temperature": 0.25, "top_k": 5, "ignore_eos": false,
+        });
+        assert_eq!(sent, expected);
+        let several = BodyOptions { choices: 2, ..options() };
+        let of = |text: &str| entry(Prompt::Body { url: None, body: text.into() });
+        assert_eq!(body_of(Dialect::OpenaiChat, &several, &of(body)).0["n"], 2);
+        let bare = chat(&of(r#"{"prompt":"p"}"#));
+        assert_eq!(
+            (&bare["max_tokens"], &bare["prompt"], bare.get("messages")),
+            (&json!(9), &json!("p"), None)
+        );
+    }
+
+    #[test]
+    fn an_entrys_own_fields_win_but_not_over_how_answers_are_read() {
+        let extra = r#"{"top_k":1,"stream":false,"n":3,"guided":null}"#;
+        let entry = Entry { extra: Some(extra.into()), ..entry(Prompt::Text("x".into())) };
+        let body = chat(&entry);
+        assert_eq!((&body["top_k"], &body["stream"], body.get("n")), (&json!(1), &json!(true), None));
+        assert_eq!(body.get("guided"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn numbers_of_a_file_are_sent_to_the_last_digit() {
+        let body = r#"{"messages":[],"seed":18446744073709551616,"p":0.10000000000000000001}"#;
+        let options = options();
+        let template = Template::new(Dialect::OpenaiChat, "m", true, &options);
+        let frame = Frame { template: &template, extra_body: &options.extra_body, max_tokens: 64 };
+        let mut out = Vec::new();
+        let entry = entry(Prompt::Body { url: None, body: body.into() });
+        write_body(&mut out, &frame, (ITEM, &entry), &mut String::new());
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("18446744073709551616") && text.contains("0.10000000000000000001"), "{text}");
+    }
+}
