@@ -34,6 +34,7 @@ impl Plan {
         self.levels.iter().try_for_each(check_level)?;
         check_workload(&self.workload)?;
         self.check_trace()?;
+        self.check_data()?;
         self.check_numbers()?;
         self.check_client()
     }

@@ -8,6 +8,7 @@ mod cases;
 mod cli;
 mod corpus;
 mod coverage;
+mod data_set;
 mod explain;
 mod faults;
 mod fit_run;

@@ -68,12 +68,12 @@ fn output_length(plan: &Plan) -> Option<Finding> {
         return None;
     }
     let refused = workload.options.dropped.iter().any(|field| field == "ignore_eos");
-    let most = match workload.trace {
-        Some(_) => "those of the trace".to_owned(),
-        None => workload.output_tokens.to_string(),
+    let most = match workload.is_recorded() {
+        true => "as many tokens as recorded".to_owned(),
+        false => format!("{} tokens", workload.output_tokens),
     };
     let evidence = format!(
-        "{}answers end where the model ends them, after at most {most} tokens",
+        "{}answers end where the model ends them, after at most {most}",
         if refused { "the server refuses ignore_eos: " } else { "" },
     );
     let remedy = if refused {
@@ -103,7 +103,7 @@ impl Plan {
     pub fn prompts_are_unique(&self, level: &Level) -> bool {
         let most = level.requests_expected().unwrap_or(u64::MAX);
         self.workload.prefix.is_none()
-            && self.workload.trace.is_none()
+            && !self.workload.is_recorded()
             && self.workload.distinct.is_none_or(|distinct| distinct >= most)
             && prompt_override(self).is_none()
     }
