@@ -35,6 +35,8 @@ pub enum Purpose {
     WarmupPrefix = 12,
     /// The words of a hashed block of a trace.
     TraceBlock = 20,
+    /// The order of the prompts of a data set, once for each pass through it.
+    DataOrder = 21,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.
@@ -61,6 +63,12 @@ pub fn unit(stream: &mut Stream) -> f64 {
 #[must_use]
 pub fn below(stream: &mut Stream, n: u32) -> u32 {
     ((u64::from(stream.next_u32()) * u64::from(n)) >> 32) as u32
+}
+
+/// A number in whose bits those of `value` are spread evenly: different for different values.
+#[must_use]
+pub fn mixed(value: u64) -> u64 {
+    mix(value)
 }
 
 fn mix(value: u64) -> u64 {

@@ -110,7 +110,7 @@ const NO_TOKENIZER: &str = "leave it out: tokens are counted by the server's usa
 const LENGTHS: &str = "give lengths by --random-input-len and --random-output-len, numbers or distributions";
 const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
                         --prefix-prompt-length";
-const DATA: &str = "use --dataset-name random with --random-input-len and --random-output-len";
+const DATA: &str = "give a local file by --dataset-path, or --random-input-len and --random-output-len";
 const TIMES: &str = "give a trace with times by --trace, or the load by --request-rate and --arrival-pattern";
 const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
@@ -294,29 +294,20 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, DATA),
     ),
     (&["--rankings-*", "--accuracy-*", "--prompt-corpus"], Refuse(LATER, DATA)),
-    (&["--input-file"], Same("--dataset-path")),
+    (&["--input-file", "--prompts"], Same("--dataset-path")),
     (&["--custom-dataset-type"], Convert(custom_dataset_type)),
-    (&["--prompts", "--public-dataset"], Refuse(LATER, DATA)),
+    (&["--public-dataset"], Refuse("would download a data set", DATA)),
+    (&["--dataset-sampling-strategy"], Convert(sampling_strategy)),
+    (&["--sharegpt-output-len", "--hf-output-len"], Same("--random-output-len")),
+    (&["--custom-output-len"], Convert(custom_output_len)),
+    (&["--allow-dataset-wrap"], Accept(Nothing)),
     (&["--data"], Convert(guidellm::data)),
+    (&["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--bfcl-*"], Refuse(LATER, DATA)),
     (
-        &["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--custom-output-len", "--bfcl-*"],
+        &["--asr-*", "--blazedit-*", "--spec-bench-*", "--speed-bench-*", "--no-allow-dataset-wrap"],
         Refuse(LATER, DATA),
     ),
-    (
-        &[
-            "--asr-*",
-            "--blazedit-*",
-            "--spec-bench-*",
-            "--speed-bench-*",
-            "--allow-dataset-wrap",
-            "--no-allow-dataset-wrap",
-        ],
-        Refuse(LATER, DATA),
-    ),
-    (
-        &["--disable-shuffle", "--no-oversample", "--skip-chat-template", "--apply-chat-template"],
-        Refuse(LATER, DATA),
-    ),
+    (&["--no-oversample", "--skip-chat-template", "--apply-chat-template"], Refuse(LATER, DATA)),
     (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
     (
         &[
@@ -456,8 +447,27 @@ fn custom_dataset_type(value: &str) -> Converted {
             let format = value.replace('_', "-");
             Ok(vec![("--fixed-schedule", String::new()), ("--trace-format", format)])
         }
-        "single_turn" | "multi_turn" => Ok(vec![("--trace-format", value.to_owned())]),
+        "single_turn" | "multi_turn" | "sharegpt" => Ok(vec![("--trace-format", value.to_owned())]),
         _ => Err((format!("'{value}' is not supported yet"), TIMES)),
+    }
+}
+
+fn sampling_strategy(value: &str) -> Converted {
+    match value {
+        "sequential" => Ok(vec![("--disable-shuffle", String::new())]),
+        "shuffle" => Ok(Vec::new()),
+        _ => Err((
+            format!("'{value}' is not supported yet"),
+            "give shuffle or sequential: each prompt is taken once in a pass",
+        )),
+    }
+}
+
+/// vLLM's -1 is the length that the file says, which is so here without the option.
+fn custom_output_len(value: &str) -> Converted {
+    match value {
+        "-1" => Ok(Vec::new()),
+        _ => Ok(vec![("--random-output-len", value.to_owned())]),
     }
 }
 

@@ -151,7 +151,7 @@ pub struct RunArgs {
     /// send the requests of --dataset-path at their times, as --trace does (default: off)
     #[argh(switch)]
     pub fixed_schedule: bool,
-    /// format of the trace: azure-llm, azure-lmm, burstgpt, mooncake, bailian, single-turn, multi-turn (default: told from
+    /// format of the trace or data set: azure-llm, azure-lmm, burstgpt, mooncake, bailian, single-turn, multi-turn (default: told from
     /// the file's beginning)
     #[argh(option, arg_name = "name")]
     pub trace_format: Option<String>,
@@ -183,20 +183,27 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub trace_block_tokens: Option<String>,
 
-    /// kind of prompts: random, synthetic words; or prefix_repetition, the same after one of 10 beginnings that prompts
+    /// kind of prompts: random, synthetic words; the format of --dataset-path, as sharegpt, custom, dolly or csv; or prefix_repetition, the same after one of 10 beginnings that prompts
     /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)
     #[argh(option, arg_name = "name")]
     pub dataset_name: Option<String>,
-    /// file of the trace, with --fixed-schedule (default: none)
+    /// file to take prompts from, at any load: JSON lines with prompt, text or messages, ShareGPT, Dolly, AIPerf's and
+    /// OpenAI's batch files, a column of CSV, lines of text; or the trace of --fixed-schedule (default: none)
     #[argh(option, arg_name = "file")]
     pub dataset_path: Option<String>,
+    /// column of the prompts in a CSV file (default: prompt, text or the only one)
+    #[argh(option, arg_name = "name")]
+    pub dataset_column: Option<String>,
+    /// take the prompts of --dataset-path in the order of the file (default: in one by the seed, another in each pass)
+    #[argh(switch)]
+    pub disable_shuffle: bool,
     /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
     /// uniform:min=A,max=B, normal:mean=M,stddev=D or lognormal:median=M,sigma=S (or mean=M), these two also with min=A
     /// and max=B (default: 128)
     #[argh(option, arg_name = "n")]
     pub random_input_len: Option<String>,
     /// length of an answer in tokens, sent as max_tokens: a number, or a distribution as for --random-input-len
-    /// (default: 64)
+    /// (default: 64, or what a data set says)
     #[argh(option, arg_name = "n")]
     pub random_output_len: Option<String>,
     /// draw lengths uniformly from this share below to this share above the number given for prompts and for answers, a
@@ -219,7 +226,7 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub prefix_prompt_length: Option<String>,
     /// number of different prompts, which requests take in turn, again and again; 1 makes all alike (default: every
-    /// request has a prompt of its own)
+    /// request has a prompt of its own, or all of --dataset-path)
     #[argh(option, arg_name = "n")]
     pub num_dataset_entries: Option<String>,
     /// ask the server to go on until max_tokens (default: on)

@@ -15,13 +15,13 @@ pub mod plan_from_args;
 mod quick;
 mod report;
 mod run;
+mod script;
 mod selftest;
 mod session;
 pub mod simulate;
 mod state;
 mod state_dir;
 mod target;
-mod trace;
 pub mod value;
 
 use std::ffi::OsString;

@@ -11,6 +11,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
 use crate::stats::Quantile;
 
+mod data;
 mod lengths;
 mod levels;
 mod target;

@@ -8,6 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::run::{Gate, conclude, fresh_seed, show, show_with};
+use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Session};
 use crate::cli::{say, target};
 use crate::load::probe::{self, ServerFacts};
@@ -53,8 +54,15 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     // The half minute begins here.
     let clock = RunClock::start();
     // The plan is ours, and what is to be said of it stands in the report.
-    let session =
-        Session { clock, output, secrets, typed, warnings: Vec::new(), trace: None, ends_within_s: ALL_S };
+    let session = Session {
+        clock,
+        output,
+        secrets,
+        typed,
+        warnings: Vec::new(),
+        blocks: ScriptBlocks::default(),
+        ends_within_s: ALL_S,
+    };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
         None => show(&session, &finished)?,

@@ -1,6 +1,5 @@
 //! `run`: load a server as planned, print the table, save the result.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Dialect;
@@ -9,17 +8,18 @@ use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
+use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, say, target, trace, with_stdout};
+use crate::cli::{lint, print, say, target, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
-use crate::run_file::schema::{RunFile, SeenBlock, TraceBlock};
+use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::{Preview, Recording};
+use crate::workload::{Preview, Script};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
@@ -35,18 +35,18 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     if order.print_config {
         return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
     }
-    let recording = trace::look(&order.plan)?;
-    if let Some(recording) = recording.as_ref().filter(|_| !order.output.quiet) {
-        trace::notes(recording).iter().for_each(|note| say(note));
+    let script = script::look(&order.plan)?;
+    if let Some(script) = script.as_ref().filter(|_| !order.output.quiet) {
+        script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
-        return print(dry_run(&order.plan, recording.as_ref())?.trim_end()).map(|()| Exit::Done);
+        return print(dry_run(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let mut ready = target::ready(&mut plan, recording.clone(), &secrets, wait)?;
+    let mut ready = target::ready(&mut plan, script.clone(), &secrets, wait)?;
     let memory = Memory::of_user();
     let began = WallTime::from_unix_nanos(clock.epoch_wall_ns());
     ready.facts.seen_before = memory.recall(&plan, began);
@@ -59,8 +59,8 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     let around =
         crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
     let warnings = lint::warnings(&plan, &around);
-    let trace = recording.map(|recording| TraceBlock::from(recording.overview()));
-    let session = Session { clock, output, secrets, typed, warnings, trace, ends_within_s: f64::INFINITY };
+    let blocks = ScriptBlocks::of(script.as_ref());
+    let session = Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);
@@ -116,7 +116,7 @@ pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
 }
 
 /// The resolved plan and the first requests of each level, with their planned times.
-pub(super) fn dry_run(plan: &Plan, recording: Option<&Arc<Recording>>) -> Result<String, Failure> {
+pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Failure> {
     let mut text = plan.to_toml();
     if plan.runs > 1 {
         let runs = plan.runs;
@@ -126,8 +126,9 @@ pub(super) fn dry_run(plan: &Plan, recording: Option<&Arc<Recording>>) -> Result
     }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
-        let requests = match recording {
-            Some(recording) => {
+        let requests = match script {
+            Some(Script::Data(deck)) => Preview::of_data(plan, ordinal, deck, SHOWN).map_err(Failure::bad)?,
+            Some(Script::Trace(recording)) => {
                 Preview::of_trace(plan, ordinal, recording, SHOWN_OF_TRACE).map_err(Failure::bad)?
             }
             None => Preview::of_level(plan, ordinal, SHOWN),

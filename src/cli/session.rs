@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::Output;
+use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::engine::{Driven, Engine, drive};
@@ -18,7 +19,7 @@ use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, TraceBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::summary;
@@ -37,8 +38,8 @@ pub(super) struct Session {
     pub(super) typed: Vec<String>,
     /// What is said before the first request, one line each, unless it is to be quiet.
     pub(super) warnings: Vec<String>,
-    /// The trace that is sent, if one is.
-    pub(super) trace: Option<TraceBlock>,
+    /// What is stored of the file of requests, if there is one.
+    pub(super) blocks: ScriptBlocks,
     /// No level is begun that would end later than this, s after the session's start; `f64::INFINITY`: no limit.
     pub(super) ends_within_s: f64,
 }
@@ -225,7 +226,7 @@ impl Session {
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
-        run.trace = self.trace.clone();
+        (run.trace, run.data) = (self.blocks.trace.clone(), self.blocks.data.clone());
         run.metadata = self.output.metadata.iter().cloned().collect();
         for result in &driven.finished {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.

@@ -16,7 +16,7 @@ use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings};
 use super::report::for_reading;
 use super::run::{config, dry_run, with_raw_body};
-use super::{print, say, trace};
+use super::{print, say, script};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
 
@@ -55,15 +55,15 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
     if order.print_config {
         return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
     }
-    let recording = trace::look(&order.plan)?;
-    if let Some(recording) = recording.as_ref().filter(|_| !order.output.quiet) {
-        trace::notes(recording).iter().for_each(|note| say(note));
+    let script = script::look(&order.plan)?;
+    if let Some(script) = script.as_ref().filter(|_| !order.output.quiet) {
+        script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
-        let requests = dry_run(&order.plan, recording.as_ref())?;
+        let requests = dry_run(&order.plan, script.as_ref())?;
         return print(&format!("{requests}\n{}", commented(model))).map(|()| Exit::Done);
     }
-    engine::sim_run(ordered, recording, typed)
+    engine::sim_run(ordered, script, typed)
 }
 
 /// The simulation that `words` order; `config` is the name and the text of the file of `--config`.

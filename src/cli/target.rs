@@ -11,7 +11,7 @@ use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Recording};
+use crate::workload::{Content, Script};
 
 /// A target that has answered.
 pub(super) struct Ready {
@@ -23,10 +23,10 @@ pub(super) struct Ready {
 
 /// Makes the plan's target ready; fills in the model and switches off options that the server refuses.
 ///
-/// `recording` is the plan's trace, if it has one.
+/// `script` is the file of its requests, if it has one.
 pub(super) fn ready(
     plan: &mut Plan,
-    recording: Option<Arc<Recording>>,
+    script: Option<Script>,
     secrets: &Secrets,
     wait: Duration,
 ) -> Result<Ready, Failure> {
@@ -56,7 +56,7 @@ pub(super) fn ready(
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
-    let target = of(plan, routes, recording)?;
+    let target = of(plan, routes, script)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
         version: facts.version,
@@ -70,17 +70,13 @@ pub(super) fn ready(
     Ok(Ready { target: Arc::new(target), facts, notes })
 }
 
-/// What the plan sends to `routes`, those of its endpoints; `recording` is its trace, if it has one.
-pub(super) fn of(
-    plan: &Plan,
-    routes: Vec<Route>,
-    recording: Option<Arc<Recording>>,
-) -> Result<Target, Failure> {
+/// What the plan sends to `routes`, those of its endpoints; `script` is the file of its requests, if there is one.
+pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Result<Target, Failure> {
     let templates = plan.target.models.iter().map(|model| plan.template(model)).collect::<Result<_, _>>();
     Ok(Target {
         templates: templates.map_err(Failure::bad)?,
         routes,
-        content: Content::new(&plan.workload).with_recording(recording),
+        content: Content::new(&plan.workload).with_script(script),
     })
 }
 

@@ -37,10 +37,10 @@ impl Replayed {
     }
 }
 
-/// Why the trace of a leg broke off, if it did: what was measured then is not what was planned.
+/// Why the file of a leg's requests broke off, if it did: what was measured then is not what was planned.
 pub(crate) fn check(target: &Target) -> Result<(), Error> {
-    match target.content.recording().and_then(|recording| recording.fault()) {
+    match target.content.fault() {
         None => Ok(()),
-        Some(error) => Err(Error::Refused(format!("{error}; the trace could not be sent to its end"))),
+        Some(error) => Err(Error::Refused(format!("{error}; its requests could not be sent to the end"))),
     }
 }

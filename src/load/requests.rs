@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::load::agenda::{Agenda, Due};
 use crate::load::leg::Leg;
 use crate::load::target::Desk;
+use crate::metrics::Phase;
+use crate::workload::deck::{Deck, Hand};
 use crate::workload::recording::{Sends, Sent};
 use crate::workload::trace::Entry;
 
@@ -19,6 +21,8 @@ pub(crate) struct Requests {
     desk: Desk,
     /// The requests of a trace, in the order in which they are sent.
     recorded: Option<Sends>,
+    /// The data set that prompts are taken from.
+    data: Option<Hand>,
     /// Open loop: written requests, in the order of the schedule.
     ahead: VecDeque<(u64, Written)>,
     ahead_bytes: usize,
@@ -44,10 +48,13 @@ pub(crate) struct Written {
 impl Requests {
     /// The requests of `agenda`, of which none is written yet; those of a trace where there are such.
     pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda, recorded: Option<Sends>) -> Requests {
+        // Warm-up prompts are synthetic in any case.
+        let data = leg.target.content.deck().filter(|_| leg.phase == Phase::Measured).map(Deck::hand);
         Requests {
             leg,
             desk: Desk::default(),
             recorded,
+            data,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
             by_user: (0..agenda.users()).map(|_| None).collect(),
@@ -63,7 +70,7 @@ impl Requests {
             if self.by_user[user as usize].as_ref().is_some_and(|(written, _)| *written == index) {
                 continue;
             }
-            let request = self.write(index);
+            let Some(request) = self.write(index) else { return false };
             self.by_user[user as usize] = Some((index, request));
             return true;
         }
@@ -74,7 +81,7 @@ impl Requests {
             self.write_recorded()
         } else {
             let after = self.ahead.back().map(|(index, _)| *index);
-            agenda.upcoming_after(after).map(|index| (index, self.write(index)))
+            agenda.upcoming_after(after).and_then(|index| Some((index, self.write(index)?)))
         };
         let Some((index, request)) = next else { return false };
         self.ahead_bytes += request.bytes.len();
@@ -82,13 +89,14 @@ impl Requests {
         true
     }
 
-    /// The request of `due`: the one written ahead, or written now if there was no time. `None` where a trace broke off.
+    /// The request of `due`: the one written ahead, or written now if there was no time. `None` where the file that it is
+    /// in broke off.
     pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
         if let Some(user) = due.user {
-            return Some(match self.by_user.get_mut(user as usize).and_then(Option::take) {
-                Some((index, request)) if index == due.index => request,
+            return match self.by_user.get_mut(user as usize).and_then(Option::take) {
+                Some((index, request)) if index == due.index => Some(request),
                 _ => self.write(due.index),
-            });
+            };
         }
         // Sends are taken in the order of the schedule: what is written for earlier ones will not be needed.
         while self.ahead.front().is_some_and(|(index, _)| *index <= due.index) {
@@ -100,7 +108,7 @@ impl Requests {
             self.spare.push(request.bytes);
         }
         if self.recorded.is_none() {
-            return Some(self.write(due.index));
+            return self.write(due.index);
         }
         loop {
             let (index, request) = self.write_recorded()?;
@@ -119,29 +127,42 @@ impl Requests {
         }
     }
 
-    /// Writes request `index` into a spare buffer.
-    pub(crate) fn write(&mut self, index: u64) -> Written {
-        let mut bytes = self.spare.pop().unwrap_or_default();
+    /// Writes request `index`, which is not one of a trace, into a spare buffer.
+    pub(crate) fn write(&mut self, index: u64) -> Option<Written> {
         let item = self.leg.item(index);
+        if let Some(data) = &mut self.data {
+            let entry = data.entry(self.leg.target.content.place(item)?)?;
+            return Some(self.write_entry(index, entry));
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
         self.leg.target.write_request(item, &mut self.desk, &mut bytes);
-        Written { bytes, max_tokens: self.leg.target.content.output_tokens(item), entry: None }
+        Some(Written { bytes, max_tokens: self.leg.target.content.output_tokens(item), entry: None })
     }
 
-    /// The bytes of request `index`, which was sent before, once more; of a trace if it was `entry` of one.
+    /// The bytes of request `index`, which was sent before, once more; of a file if it was `entry` of one.
     pub(crate) fn write_again(&mut self, index: u64, entry: Option<&Entry>) -> Vec<u8> {
-        let Some(entry) = entry else { return self.write(index).bytes };
         let mut bytes = self.spare.pop().unwrap_or_default();
-        self.leg.target.write_recorded((self.leg.item(index), entry), &mut self.desk, &mut bytes);
+        let (item, target) = (self.leg.item(index), &self.leg.target);
+        match entry {
+            Some(entry) => {
+                target.write_recorded((item, entry), &mut self.desk, &mut bytes);
+            }
+            None => target.write_request(item, &mut self.desk, &mut bytes),
+        }
         bytes
     }
 
     /// Writes the next request of the trace.
     fn write_recorded(&mut self) -> Option<(u64, Written)> {
         let Sent { index, entry, .. } = self.recorded.as_mut()?.next()?;
+        Some((index, self.write_entry(index, entry)))
+    }
+
+    fn write_entry(&mut self, index: u64, entry: Entry) -> Written {
         let mut bytes = self.spare.pop().unwrap_or_default();
         let item = self.leg.item(index);
         let max_tokens = self.leg.target.write_recorded((item, &entry), &mut self.desk, &mut bytes);
-        Some((index, Written { bytes, max_tokens, entry: Some(Box::new(entry)) }))
+        Written { bytes, max_tokens, entry: Some(Box::new(entry)) }
     }
 }
 
@@ -287,7 +308,7 @@ pub(in crate::load) mod tests {
     fn an_answer_is_read_as_of_the_length_that_its_request_asks_for() {
         let leg = leg();
         let mut requests = Requests::new(Arc::clone(&leg), &Agenda::open(Box::new(std::iter::empty())), None);
-        let written: Vec<Written> = (0..50).map(|index| requests.write(index)).collect();
+        let written: Vec<Written> = (0..50).map(|index| requests.write(index).unwrap()).collect();
         let asked: Vec<u32> = written.iter().map(|request| request.max_tokens).collect();
         for (request, tokens) in written.into_iter().zip(&asked) {
             let request = String::from_utf8(request.bytes).unwrap();

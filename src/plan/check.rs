@@ -37,6 +37,7 @@ impl Plan {
         check_workload(&self.workload, self.target.dialect)?;
         self.check_raw()?;
         self.check_trace()?;
+        self.check_data()?;
         self.check_numbers()?;
         self.check_client()
     }

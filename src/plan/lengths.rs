@@ -124,11 +124,17 @@ impl Workload {
     /// The words of each prompt, those of a shared prefix among them, if all prompts have as many.
     #[must_use]
     pub fn prompt_words(&self) -> Option<u32> {
-        if self.trace.is_some() {
+        if self.is_recorded() {
             return None;
         }
         let shared = self.prefix.map_or(0, |prefix| prefix.words);
         self.input_words.fixed().map(|own| own.saturating_add(shared))
+    }
+
+    /// Whether prompts are those of a file.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.trace.is_some() || self.data.is_some()
     }
 
     /// The words asked for in prompts, for reading: `128`, `1500 shared + 200 to 300`, `those of the trace`.
@@ -136,6 +142,7 @@ impl Workload {
     pub fn prompt_words_text(&self) -> String {
         match self.prefix {
             _ if self.trace.is_some() => "those of the trace".to_owned(),
+            _ if self.data.is_some() => "those of the data set".to_owned(),
             None => self.input_words.to_string(),
             Some(Prefix { words, .. }) => format!("{words} shared + {}", self.input_words),
         }

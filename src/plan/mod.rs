@@ -10,6 +10,7 @@
 
 mod body;
 mod check;
+mod data;
 mod endpoint;
 mod error;
 mod finding;
@@ -21,6 +22,7 @@ mod text;
 mod trace;
 mod until;
 
+pub use data::{DataSet, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
@@ -243,6 +245,9 @@ pub struct Workload {
     /// win over those above; `output_tokens` is that of requests that say none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
+    /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSet>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -535,6 +540,7 @@ impl Default for Workload {
             distinct: None,
             prefix: None,
             trace: None,
+            data: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

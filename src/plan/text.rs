@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep, Lengths,
-    Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo, SteadyCut, Stop, Target,
-    Timestamps, Tls, Trace, Until, Workload, nearest,
+    Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
+    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
+    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -264,6 +264,7 @@ fn full_plan() -> Plan {
             distinct: Some(1),
             prefix: Some(Prefix { words: 1, pool: 1 }),
             trace: Some(full_trace()),
+            data: Some(full_data()),
             choices: 1,
             options,
             sampling,
@@ -281,6 +282,17 @@ fn full_plan() -> Plan {
         },
         keep: Keep { records: true, chunks: false },
         declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },
+    }
+}
+
+fn full_data() -> DataSet {
+    DataSet {
+        file: String::new(),
+        format: Some(String::new()),
+        column: Some(String::new()),
+        errors: RecordErrors::Fail,
+        shuffle: true,
+        lengths: LengthRule::Recorded,
     }
 }
 

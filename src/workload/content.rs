@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::deck::Deck;
 use super::lengths;
 use super::prompts::{self, write_prompt};
 use super::recorded::{self, Frame};
 use super::recording::Recording;
-use super::trace::Entry;
+use super::trace::{Entry, Error};
 use crate::api::request::Template;
 use crate::metrics::Phase;
 use crate::plan::{Lengths, Prefix, Workload};
@@ -35,7 +36,7 @@ pub struct Item {
 ///   that of no other prompt nearby (see [`write_prompt`]): what prompts share ends exactly with the prefix.
 /// - A warm-up request has the lengths of the measured one of its index. Its words are others, those of prefixes
 ///   included, so that a measured level finds none of its prompts in a cache before it has sent them.
-/// - Where the requests of a trace are sent, what is measured is written by [`Content::write_recorded`]; a warm-up
+/// - Where the requests of a file are sent, what is measured is written by [`Content::write_recorded`]; a warm-up
 ///   request has the length of one of the first of them, and words.
 #[derive(Clone, Debug)]
 pub struct Content {
@@ -43,8 +44,17 @@ pub struct Content {
     output: Lengths,
     prefix: Option<Prefix>,
     distinct: Option<u64>,
-    recording: Option<Arc<Recording>>,
+    script: Option<Script>,
     extra_body: Map<String, Value>,
+}
+
+/// A file whose requests are sent in place of synthetic ones.
+#[derive(Clone, Debug)]
+pub enum Script {
+    /// A data set, whose prompts any load takes.
+    Data(Arc<Deck>),
+    /// A trace, sent at its times.
+    Trace(Arc<Recording>),
 }
 
 /// A stretch of a prompt that was written for one purpose.
@@ -64,24 +74,58 @@ impl Content {
             output: workload.output_tokens,
             prefix: workload.prefix,
             distinct: workload.distinct,
-            recording: None,
+            script: None,
             extra_body: workload.extra_body.clone(),
         }
     }
 
-    /// The same with the requests of a trace in place of synthetic ones.
+    /// The same with the requests of a file in place of synthetic ones.
     #[must_use]
-    pub fn with_recording(self, recording: Option<Arc<Recording>>) -> Content {
-        Content { recording, ..self }
+    pub fn with_script(self, script: Option<Script>) -> Content {
+        Content { script, ..self }
     }
 
     /// The trace whose requests are sent.
     #[must_use]
     pub fn recording(&self) -> Option<&Arc<Recording>> {
-        self.recording.as_ref()
+        match &self.script {
+            Some(Script::Trace(recording)) => Some(recording),
+            _ => None,
+        }
     }
 
-    /// Appends the body of `item`, which is `entry` of the trace, and returns the longest answer that it asks for, tokens;
+    /// The data set whose prompts are sent.
+    #[must_use]
+    pub fn deck(&self) -> Option<&Arc<Deck>> {
+        match &self.script {
+            Some(Script::Data(deck)) => Some(deck),
+            _ => None,
+        }
+    }
+
+    /// Why the file of the requests broke off, if it did.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Error> {
+        match self.script.as_ref()? {
+            Script::Data(deck) => deck.fault(),
+            Script::Trace(recording) => recording.fault(),
+        }
+    }
+
+    /// The place in the data set of the prompt that `item` takes.
+    #[must_use]
+    pub fn place(&self, item: Item) -> Option<u64> {
+        Some(self.deck()?.place(item.seed, self.entry(item.index)))
+    }
+
+    /// The longest answer that `item` asks for, which is `entry` of the file, tokens.
+    #[must_use]
+    pub fn recorded_tokens(&self, item: Item, entry: &Entry) -> u32 {
+        let said = self.deck().map_or(entry.output_tokens, |deck| deck.output_tokens(entry));
+        said.map_or_else(|| self.drawn_tokens(item), |tokens| tokens.max(1))
+    }
+
+    /// Appends the body of `item`, which is `entry` of the file, and returns the longest answer that it asks for, tokens;
     /// `desk` is scratch space.
     pub fn write_recorded(
         &self,
@@ -90,7 +134,10 @@ impl Content {
         (item, entry): (Item, &Entry),
         desk: &mut String,
     ) -> u32 {
-        let frame = Frame { template, extra_body: &self.extra_body, max_tokens: self.drawn_tokens(item) };
+        let max_tokens = self.recorded_tokens(item, entry);
+        // What a trace leaves to chance is the request's own; a prompt of a data set is the same whenever it comes.
+        let item = Item { index: self.place(item).unwrap_or(item.index), ..item };
+        let frame = Frame { template, extra_body: &self.extra_body, max_tokens };
         recorded::write_body(out, &frame, (item, entry), desk)
     }
 
@@ -114,8 +161,12 @@ impl Content {
 
     /// The lengths of the recorded request that a warm-up request stands for.
     fn rehearsed(&self, item: Item) -> Option<(u32, Option<u32>)> {
-        let first = &self.recording.as_ref().filter(|_| item.phase == Phase::Warmup)?.overview().first;
-        first.get(usize::try_from(item.index % first.len().max(1) as u64).ok()?).copied()
+        let (first, says_tokens) = match self.script.as_ref().filter(|_| item.phase == Phase::Warmup)? {
+            Script::Data(deck) => (&deck.contents().first, deck.decides_lengths()),
+            Script::Trace(recording) => (&recording.overview().first, true),
+        };
+        let place = usize::try_from(item.index % first.len().max(1) as u64).ok()?;
+        first.get(place).map(|(words, tokens)| (*words, tokens.filter(|_| says_tokens)))
     }
 
     /// Appends the prompt of `item` to `out`.

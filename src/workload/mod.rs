@@ -5,6 +5,7 @@
 
 pub mod arrival;
 pub mod content;
+pub mod deck;
 pub mod lengths;
 pub mod preview;
 pub mod prompts;
@@ -14,6 +15,7 @@ pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
-pub use content::{Content, Item};
+pub use content::{Content, Item, Script};
+pub use deck::Deck;
 pub use preview::Preview;
 pub use recording::Recording;

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use super::arrival::{Schedule, closed_index, paced_offset_ns};
-use super::content::{Content, Item};
+use super::content::{Content, Item, Script};
+use super::deck::Deck;
 use super::recording::{Recording, Sent};
 use super::trace::{Entry, Error, Prompt, blocks};
 use crate::metrics::Phase;
@@ -96,11 +97,40 @@ impl Preview {
                 offset_ns: Some(offset_ns),
                 words: entry.words().max(1),
                 prompt: excerpt(item, &entry),
-                max_tokens: entry.output_tokens.unwrap_or_else(|| content.output_tokens(item)).max(1),
+                max_tokens: content.recorded_tokens(item, &entry),
             }
         });
         let shown = shown.collect();
         recording.fault().map_or(Ok(shown), |fault| Err(fault.clone()))
+    }
+}
+
+impl Preview {
+    /// The first `count` requests of level `ordinal` of a plan that takes its prompts from `deck`.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn of_data(
+        plan: &Plan,
+        ordinal: usize,
+        deck: &Arc<Deck>,
+        count: usize,
+    ) -> Result<Vec<Preview>, Error> {
+        let content = Content::new(&plan.workload).with_script(Some(Script::Data(Arc::clone(deck))));
+        let mut hand = deck.hand();
+        let mut shown = Preview::of_level(plan, ordinal, count);
+        for request in &mut shown {
+            let item = Item { seed: plan.level_seed(ordinal), phase: Phase::Measured, index: request.index };
+            let Some((place, entry)) =
+                content.place(item).and_then(|place| Some((place, hand.entry(place)?)))
+            else {
+                continue;
+            };
+            request.words = entry.words().max(1);
+            request.prompt = excerpt(Item { index: place, ..item }, &entry);
+            request.max_tokens = content.recorded_tokens(item, &entry);
+        }
+        deck.fault().map_or(Ok(shown), |fault| Err(fault.clone()))
     }
 }
 

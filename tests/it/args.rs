@@ -173,8 +173,10 @@ const UNITS: &[(&str, &str)] = &[
     ("--connect-timeout", "seconds"),
     ("--continuous-usage-stats", ""),
     ("--cpu-affinity", ""),
+    ("--dataset-column", ""),
     ("--dataset-name", ""),
     ("--dataset-path", ""),
+    ("--disable-shuffle", ""),
     ("--driver", ""),
     ("--dry-run", ""),
     ("--dump", "CSV"),
@@ -472,6 +474,11 @@ fn values_that_differ_are_converted_or_refused() {
     assert!(run(&["--export-level", "records"]).save_detailed);
     let trace = run(&["--input-file", "x", "--custom-dataset-type", "mooncake_trace"]);
     assert!(trace.fixed_schedule && trace.trace_format.as_deref() == Some("mooncake-trace"));
+    assert_eq!(run(&["--data", "x.jsonl"]), run(&["--dataset-path", "x.jsonl"]));
+    assert_eq!(run(&["--prompts", "x"]), run(&["--dataset-path", "x"]));
+    assert!(run(&["--dataset-sampling-strategy", "sequential"]).disable_shuffle);
+    assert_eq!(run(&["--custom-output-len", "-1"]), run(&[]));
+    assert_eq!(run(&["--sharegpt-output-len", "9"]), run(&["--custom-output-len", "9"]));
     assert_eq!(run(&["--timed-trace-sec-multiplier", "0.001"]), run(&[]));
     assert_eq!(run(&["--confidence-level", "0.95"]), run(&[]));
     let guidellm = run(&["--data", "prompt_tokens=512,prompt_tokens_stdev=64,output_tokens=9"]);
@@ -479,7 +486,8 @@ fn values_that_differ_are_converted_or_refused() {
     assert_eq!(guidellm.random_output_len.as_deref(), Some("9"));
     for (words, word) in [
         (&["run", "--rate-type", "concurrent"][..], "--max-concurrency"),
-        (&["run", "--data", "x.jsonl"], "--random-input-len"),
+        (&["run", "--data", "org/name"], "--dataset-path"),
+        (&["run", "--dataset-sampling-strategy", "random"], "shuffle"),
         (&["run", "--cache-bust", "first_turn_prefix"], "a word of its own"),
         (&["run", "--tokenizer", "x"], "usage"),
         (&["run", "--save-result"], "saved"),

@@ -9,6 +9,7 @@ mod cases;
 mod cli;
 mod corpus;
 mod coverage;
+mod data_set;
 mod dialects;
 mod explain;
 mod faults;

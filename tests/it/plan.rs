@@ -5,7 +5,9 @@ use tokload::cli::aliases::Tool;
 use tokload::cli::args::{Asked, Command, parse};
 use tokload::cli::plan_from_args::{Order, Surroundings, order};
 use tokload::cli::value::Format;
-use tokload::plan::{Arrivals, Driver, Endpoint, Error, Load, Plan, RecordErrors, Slo, Trace};
+use tokload::plan::{
+    Arrivals, DataSet, Driver, Endpoint, Error, LengthRule, Load, Plan, RecordErrors, Slo, Trace,
+};
 
 /// The order that the words after `tokload` give, with a plan file and an environment.
 fn ordered_with(
@@ -209,7 +211,14 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--trace a --think-time 1", "--think-time", "closed loop"),
         ("--trace a --pace 1", "--pace", "closed loop"),
         ("--trace-speedup 2", "--trace-speedup", "there is none"),
-        ("--dataset-path a", "--dataset-path", "data set"),
+        ("--dataset-path a --random-input-len 5", "--random-input-len", "prompts of its own"),
+        ("--dataset-path a --random-prefix-len 5", "--random-prefix-len", "prompts of its own"),
+        ("--dataset-path a --dataset-name random", "--dataset-name", "no format"),
+        ("--dataset-path a --trace-speedup 2", "--trace-speedup", "there is none"),
+        ("--dataset-name dolly", "--dataset-name", "none is named"),
+        ("--dataset-name hf", "--dataset-name", "not supported yet"),
+        ("--dataset-column a", "--dataset-column", "there is none"),
+        ("--disable-shuffle", "--disable-shuffle", "there is none"),
         ("--think-time 1", "--think-time", "closed loop"),
         ("--request-rate 5 --think-time 1", "--think-time", "closed loop"),
         ("--num-prompts 0", "--num-prompts", "0"),
@@ -227,7 +236,7 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--backend klingon", "--backend", "klingon"),
         ("--backend tgi", "--backend", "speaks openai-chat too"),
         ("--backend messages --n 2", "--n", "one answer"),
-        ("--dataset-name sharegpt", "--dataset-name", "not supported yet"),
+        ("--dataset-name sharegpt", "--dataset-name", "none is named"),
         ("--driver kqueue", "--driver", "kqueue"),
         ("--format yaml", "--format", "yaml"),
         ("--metadata x", "--metadata", "key=value"),
@@ -569,4 +578,29 @@ fn a_trace_in_a_file_keeps_its_speed_until_an_option_gives_another() {
     assert_eq!(sliced.levels[0].load, of("").levels[0].load);
     assert_eq!(sliced.levels[0].stop.units, Some(7));
     assert_eq!(sliced.workload.trace.unwrap().from_s, 5.0);
+}
+
+#[test]
+fn a_data_set_is_taken_at_any_load() {
+    let data = |options: &str| plan(options).workload.data.unwrap();
+    assert_eq!(data("--dataset-path p.jsonl -c 4"), DataSet::of("p.jsonl"));
+    assert_eq!(loads("--dataset-path p.jsonl -c 4"), [Load::closed(4)]);
+    assert_eq!(loads("--dataset-path p.jsonl --request-rate 5"), [open(POISSON, None)]);
+    let all = "--dataset-path p --dataset-name csv --dataset-column q --disable-shuffle --trace-errors skip \
+               --random-output-len 9";
+    let expected = DataSet {
+        format: Some("csv".to_owned()),
+        column: Some("q".to_owned()),
+        errors: RecordErrors::Skip,
+        shuffle: false,
+        lengths: LengthRule::Planned,
+        ..DataSet::of("p")
+    };
+    assert_eq!(data(all), expected);
+    assert_eq!(Plan::from_toml(&plan(all).to_toml(), 0), Ok(plan(all)));
+    // vLLM's own words, and a number of prompts.
+    let vllm =
+        ordered("bench serve --dataset-name sharegpt --dataset-path s.json --num-prompts 9").unwrap().plan;
+    assert_eq!(vllm.workload.data.unwrap().format.as_deref(), Some("sharegpt"));
+    assert_eq!(plan("--dataset-path p --num-dataset-entries 7").workload.distinct, Some(7));
 }

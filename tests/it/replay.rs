@@ -16,7 +16,7 @@ use tokload::sim::{self, SimEngine};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
 use tokload::workload::recording::{Open, Refusal};
-use tokload::workload::{Preview, Recording};
+use tokload::workload::{Preview, Recording, Script};
 
 use crate::rig;
 
@@ -222,7 +222,7 @@ fn a_file_that_changes_under_a_run_fails_it_instead_of_sending_less() {
     let recording = Arc::new(Recording::look(&trace, open).unwrap());
     let plan = plan_of(trace, 1.0);
     let mut engine = SimEngine::new(sim::Setup {
-        target: rig::target_with(&plan, Some(recording)),
+        target: rig::target_with(&plan, Some(Script::Trace(recording))),
         ask: probe::ask_of(&plan),
         plan: Arc::new(plan.clone()),
         server: Paper::new(Settings::default(), Stamp::ZERO).unwrap(),
@@ -230,5 +230,5 @@ fn a_file_that_changes_under_a_run_fails_it_instead_of_sending_less() {
         interrupts: Interrupts::default(),
     });
     let error = engine.run_level(0, &plan.levels[0], &mut |_| {}).unwrap_err().to_string();
-    assert!(error.starts_with("t.jsonl:10: ") && error.contains("could not be sent to its end"), "{error}");
+    assert!(error.starts_with("t.jsonl:10: ") && error.contains("could not be sent to the end"), "{error}");
 }

@@ -18,7 +18,7 @@ use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
 use tokload::workload::recording::Open;
-use tokload::workload::{Content, Recording};
+use tokload::workload::{Content, Deck, Recording, Script};
 
 /// Bytes written by the spool, to be looked at afterwards.
 #[derive(Clone, Default)]
@@ -142,7 +142,7 @@ pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> 
     let settings = Settings { serving, ..Settings::default() };
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
-        target: target_with(plan, recording(plan)),
+        target: target_with(plan, script(plan)),
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
@@ -159,30 +159,44 @@ fn spool() -> (Tape, Spool) {
     (tape, spool)
 }
 
-/// What goes to nobody, with the requests of `recording`.
-pub(crate) fn target_with(plan: &Plan, recording: Option<Arc<Recording>>) -> Arc<Target> {
+/// What goes to nobody, with the requests of `script`.
+pub(crate) fn target_with(plan: &Plan, script: Option<Script>) -> Arc<Target> {
     let route = Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap();
-    target_of(plan, route, recording)
+    target_of(plan, route, script)
 }
 
 fn target(plan: &Plan, route: Route) -> Arc<Target> {
-    target_of(plan, route, recording(plan))
+    target_of(plan, route, script(plan))
 }
 
-fn target_of(plan: &Plan, route: Route, recording: Option<Arc<Recording>>) -> Arc<Target> {
+fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
     Arc::new(Target {
         routes: vec![route],
         templates: vec![plan.template(&plan.target.models[0]).unwrap()],
-        content: Content::new(&plan.workload).with_recording(recording),
+        content: Content::new(&plan.workload).with_script(script),
     })
+}
+
+/// The file that the plan takes its requests from.
+fn script(plan: &Plan) -> Option<Script> {
+    deck(plan).map(Script::Data).or_else(|| recording(plan).map(Script::Trace))
 }
 
 /// The trace that the plan sends.
 pub(crate) fn recording(plan: &Plan) -> Option<Arc<Recording>> {
     let trace = plan.workload.trace.as_ref()?;
-    let file = trace.file.clone();
-    let open: Open = Box::new(move || Ok(Box::new(BufReader::new(File::open(&file)?))));
-    Some(Arc::new(Recording::look(trace, open).unwrap()))
+    Some(Arc::new(Recording::look(trace, opener(&trace.file)).unwrap()))
+}
+
+/// The data set that the plan takes its prompts from.
+pub(crate) fn deck(plan: &Plan) -> Option<Arc<Deck>> {
+    let data = plan.workload.data.as_ref()?;
+    Some(Arc::new(Deck::look(data, plan.target.request_path(), opener(&data.file)).unwrap()))
+}
+
+fn opener(file: &str) -> Open {
+    let file = file.to_owned();
+    Box::new(move || Ok(Box::new(BufReader::new(File::open(&file)?))))
 }
 
 /// Whatever the server does, the records agree with what the shards counted in flight meanwhile.

@@ -14,8 +14,8 @@ use tokload::plan::{
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
-    EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile, TargetBlock,
-    TraceBlock,
+    DataBlock, EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile,
+    TargetBlock, TraceBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -59,6 +59,7 @@ pub(crate) fn plan() -> Plan {
             distinct: None,
             prefix: None,
             trace: None,
+            data: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,
@@ -614,6 +615,23 @@ fn secrets_are_in_no_run_file() {
     assert!(text.contains("http://<removed>@host:8000") && text.contains("<removed> is not a key"));
 }
 
+fn data_block() -> DataBlock {
+    DataBlock {
+        format: "sharegpt".to_owned(),
+        records: 9,
+        prompts: 5,
+        malformed: 1,
+        malformed_first: vec!["s.json:2: id: missing".to_owned()],
+        unanswered: 1,
+        failed: 0,
+        turns: 2,
+        other_paths: 0,
+        images: 0,
+        lengths_said: 1,
+        lengths_estimated: 4,
+    }
+}
+
 fn trace_block() -> TraceBlock {
     TraceBlock {
         format: "mooncake".to_owned(),
@@ -646,6 +664,7 @@ fn a_written_file_conforms_to_the_published_schema() {
     repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
     repeated.target.prefix_cache_reset = Some(false);
     repeated.trace = Some(trace_block());
+    repeated.data = Some(data_block());
     let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
     assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
     assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());

@@ -6,14 +6,18 @@ use serde_json::{Map, Value as Json};
 
 use super::{Converted, DATA};
 
-/// The lengths that guidellm's text asks for, a list of `key=value` or a JSON object. A file or the name of a data set
-/// is neither, and is refused.
+/// The lengths that guidellm's text asks for, a list of `key=value` or a JSON object. A file is one of
+/// ours; the name of a data set is neither, and is refused.
 ///
 /// guidellm draws a length from a normal distribution, moves it to a bound that it is beyond (the mean and five
 /// deviations, at least 1, unless said), and rounds to the nearest. With the mean lowered by one half our rounding up
 /// is the same. It moves draws below 0 to the bound where we draw again: so a deviation of more than a quarter of the
 /// mean, from which on such draws are more than one in 30 000, is refused.
 pub(super) fn data(text: &str) -> Converted {
+    let is_file = [".csv", ".json", ".jsonl", ".txt"].iter().any(|ending| text.ends_with(ending));
+    if is_file {
+        return Ok(vec![("--dataset-path", text.to_owned())]);
+    }
     let mut keys = read(text).ok_or_else(|| (format!("'{text}' is not synthetic data"), DATA))?;
     let mut options = Vec::new();
     for (name, option) in [("prompt_tokens", "--random-input-len"), ("output_tokens", "--random-output-len")]
@@ -97,7 +101,7 @@ mod tests {
     #[test]
     fn data_sets_and_what_would_be_drawn_differently_are_refused() {
         for text in [
-            "data.jsonl",
+            "org/data",
             "prompt_tokens=512",
             "prompt_tokens=512,output_tokens=9,turns=3",
             "prompt_tokens=512,prompt_tokens_stdev=129,output_tokens=9",

@@ -2,6 +2,7 @@
 
 use super::{RunArgs, value};
 use crate::plan::{Distribution, Error, Lengths, Prefix, Workload};
+use crate::workload::trace::Format;
 
 /// Sets the lengths and the shared parts of `workload` from the options, or keeps those of the file.
 ///
@@ -9,6 +10,9 @@ use crate::plan::{Distribution, Error, Lengths, Prefix, Workload};
 /// - A spread (`--random-range-ratio`, `--isl-stddev`, `--osl-stddev`) is one around a length that all have.
 pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     data_set(args, workload)?;
+    if !super::trace::is_asked(args) {
+        super::data::set(args, workload)?;
+    }
     value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::lengths)?;
     value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::lengths)?;
     prefix(args, workload)?;
@@ -33,8 +37,8 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
 fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     match args.dataset_name.as_deref() {
         None | Some("random" | "synthetic") => Ok(()),
-        // Of these the trace is.
-        Some(_) if super::trace::is_asked(args) => Ok(()),
+        // The formats of files.
+        Some(name) if super::trace::is_asked(args) || Format::from_name(name).is_some() => Ok(()),
         Some("prefix_repetition") => {
             workload.input_words = 256.into();
             workload.output_tokens = 128.into();
@@ -42,8 +46,8 @@ fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             Ok(())
         }
         Some(name) => {
-            let remedy = "use random with --random-input-len and --random-output-len, and --num-prefix-prompts with \
-                          --prefix-prompt-length for beginnings that prompts share";
+            let remedy = "use random with --random-input-len and --random-output-len, or the format of a file with \
+                          --dataset-path FILE";
             Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy))
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{RunArgs, value};
 use crate::plan::{Arrivals, Error, Level, Load, Plan, RecordErrors, Trace};
+use crate::workload::trace::Format;
 
 /// Whether the options ask for a trace at its times.
 pub(super) fn is_asked(args: &RunArgs) -> bool {
@@ -111,17 +112,25 @@ fn alone(args: &RunArgs) -> Result<(), Error> {
             return Err(Error::new(option, "a trace has times of its own", remedy));
         }
     }
+    let entries = args.num_dataset_entries.as_deref();
+    has_prompts_of_its_own(args, "a trace", entries.or(args.random_prefix_len.as_deref()))
+}
+
+/// Refuses what says how synthetic prompts are made; `further` is an option of that kind that depends on the file.
+pub(super) fn has_prompts_of_its_own(args: &RunArgs, what: &str, further: Option<&str>) -> Result<(), Error> {
+    let by_further =
+        if args.random_prefix_len.is_some() { "--random-prefix-len" } else { "--num-dataset-entries" };
     for (option, is_given) in [
         ("--random-input-len", args.random_input_len.is_some()),
         ("--random-range-ratio", args.random_range_ratio.is_some()),
         ("--isl-stddev", args.isl_stddev.is_some()),
-        ("--random-prefix-len", args.random_prefix_len.is_some()),
         ("--num-prefix-prompts", args.num_prefix_prompts.is_some()),
-        ("--num-dataset-entries", args.num_dataset_entries.is_some()),
+        ("--prefix-prompt-length", args.prefix_prompt_length.is_some()),
+        (by_further, further.is_some()),
     ] {
         if is_given {
-            let remedy = "leave it out; --trace-input-max cuts long prompts";
-            return Err(Error::new(option, "a trace has prompts of its own", remedy));
+            let wrong = format!("{what} has prompts of its own");
+            return Err(Error::new(option, wrong, "leave it out"));
         }
     }
     Ok(())
@@ -129,16 +138,12 @@ fn alone(args: &RunArgs) -> Result<(), Error> {
 
 /// Refuses options that say how to read a trace where there is none.
 fn without(args: &RunArgs) -> Result<(), Error> {
-    if args.dataset_path.is_some() {
-        let remedy = "give --fixed-schedule with it for a trace at its times; prompts of a file at another rate are not \
-                      supported yet";
-        return Err(Error::new("--dataset-path", "is not a data set that can be used", remedy));
-    }
+    let is_file = args.dataset_path.is_some();
     for (option, is_given) in [
-        ("--trace-format", args.trace_format.is_some()),
+        ("--trace-format", args.trace_format.is_some() && !is_file),
         ("--trace-speedup", args.trace_speedup.is_some()),
         ("--trace-slice", !args.trace_slice.is_empty()),
-        ("--trace-errors", args.trace_errors.is_some()),
+        ("--trace-errors", args.trace_errors.is_some() && !is_file),
         ("--trace-model", !args.trace_model.is_empty()),
         ("--trace-failed", args.trace_failed),
         ("--trace-input-max", args.trace_input_max.is_some()),
@@ -169,10 +174,9 @@ fn format_of(name: &str) -> Option<&'static str> {
     names.into_iter().find(|(of_tool, _)| *of_tool == name).map(|(_, format)| format)
 }
 
-fn format(option: &str, name: &str) -> Result<String, Error> {
-    let known = crate::workload::trace::Format::from_name(name);
-    known.map(|format| format.name().to_owned()).ok_or_else(|| {
-        let names = crate::workload::trace::Format::ALL.map(crate::workload::trace::Format::name).join(", ");
+pub(super) fn format(option: &str, name: &str) -> Result<String, Error> {
+    Format::from_name(name).map(|format| format.name().to_owned()).ok_or_else(|| {
+        let names = Format::ALL.map(Format::name).join(", ");
         Error::new(option, format!("'{name}' is no format"), format!("give one of {names}"))
     })
 }
@@ -193,7 +197,7 @@ fn slice(text: &str, trace: &mut Trace) -> Result<(), Error> {
     Ok(())
 }
 
-fn errors(option: &str, text: &str) -> Result<RecordErrors, Error> {
+pub(super) fn errors(option: &str, text: &str) -> Result<RecordErrors, Error> {
     match text {
         "fail" => Ok(RecordErrors::Fail),
         "skip" => Ok(RecordErrors::Skip),

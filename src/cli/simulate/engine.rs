@@ -6,23 +6,19 @@ use super::{Ordered, SIMULATED};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::run::{Gate, conclude, show};
+use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Session};
 use crate::cli::{lint, report};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
 use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
-use crate::run_file::schema::TraceBlock;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Recording};
+use crate::workload::{Content, Script};
 
 /// Runs the levels in virtual time, shows the table and saves the run.
-pub(super) fn sim_run(
-    ordered: Ordered,
-    recording: Option<Arc<Recording>>,
-    typed: Vec<String>,
-) -> Result<Exit, Failure> {
+pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<String>) -> Result<Exit, Failure> {
     let Ordered { order, model, explain, .. } = ordered;
     let clock = RunClock::start();
     let files = Files::open(&order.output, &clock)?;
@@ -33,8 +29,8 @@ pub(super) fn sim_run(
         ..Settings::default()
     };
     let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
-    let trace = recording.as_ref().map(|recording| TraceBlock::from(recording.overview()));
-    let target = Arc::new(target(&order.plan, recording)?);
+    let blocks = ScriptBlocks::of(script.as_ref());
+    let target = Arc::new(target(&order.plan, script)?);
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
@@ -42,7 +38,7 @@ pub(super) fn sim_run(
         output.metadata.push((report::SIMULATED_SERVER.to_owned(), text));
     }
     let secrets = Secrets::default();
-    let session = Session { clock, output, secrets, typed, warnings, trace, ends_within_s: f64::INFINITY };
+    let session = Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {
@@ -52,11 +48,11 @@ pub(super) fn sim_run(
 }
 
 /// Bodies as they are sent to a server, for a route that leads nowhere.
-fn target(plan: &Plan, recording: Option<Arc<Recording>>) -> Result<Target, Failure> {
+fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
-        content: Content::new(&plan.workload).with_recording(recording),
+        content: Content::new(&plan.workload).with_script(script),
     })
 }

@@ -72,11 +72,11 @@ fn output_length(plan: &Plan) -> Option<Finding> {
         (_, true) => "the server refuses ignore_eos: ".to_owned(),
         _ => String::new(),
     };
-    let most = match workload.trace {
-        Some(_) => "those of the trace".to_owned(),
-        None => workload.output_tokens.to_string(),
+    let most = match workload.is_recorded() {
+        true => "as many tokens as recorded".to_owned(),
+        false => format!("{} tokens", workload.output_tokens),
     };
-    let evidence = format!("{why}answers end where the model ends them, after at most {most} tokens");
+    let evidence = format!("{why}answers end where the model ends them, after at most {most}");
     let remedy = if missing || refused {
         "compare TPOT and token rates, which do not depend on lengths as E2E does"
     } else {
@@ -109,7 +109,7 @@ impl Plan {
     pub fn prompts_are_unique(&self, level: &Level) -> bool {
         let most = level.requests_expected().unwrap_or(u64::MAX);
         self.workload.prefix.is_none()
-            && self.workload.trace.is_none()
+            && !self.workload.is_recorded()
             && self.workload.distinct.is_none_or(|distinct| distinct >= most)
             && prompt_override(self).is_none()
     }

@@ -21,6 +21,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.goodput();
     notes.arrivals();
     notes.trace(run);
+    notes.data(run);
     notes.prompt_tokens(plan.as_ref());
     notes.output_tokens(plan.as_ref());
     notes.client();
@@ -173,6 +174,28 @@ impl Notes<'_> {
             text += &format!("; left out: {}", said.join(", "));
         }
         self.say(text);
+    }
+
+    fn data(&mut self, run: &RunFile) {
+        let Some(data) = &run.data else { return };
+        let left_out = data.malformed + data.unanswered + data.failed + data.turns + data.other_paths;
+        let mut text = format!("data set: {} prompts", data.prompts);
+        if left_out > 0 {
+            text += &format!(", {left_out} entries left out");
+        }
+        if data.lengths_estimated > 0 {
+            text += &format!("; {} recorded answers have no length, only a text", data.lengths_estimated);
+        }
+        self.say(text);
+        let most = self.levels.iter().map(|level| level.counts.planned).max().unwrap_or(0);
+        if most > data.prompts && data.prompts > 0 {
+            self.warn(format!(
+                "prompts came again: {most} requests of a level took {}, each about {:.1} times; a prefix cache may have \
+                 answered",
+                data.prompts,
+                most as f64 / data.prompts as f64
+            ));
+        }
     }
 
     fn prompt_tokens(&mut self, plan: Option<&Plan>) {

@@ -21,7 +21,7 @@ pub use level::{
 };
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
-pub use trace::TraceBlock;
+pub use trace::{DataBlock, TraceBlock};
 pub use verbatim::Verbatim;
 
 use std::collections::BTreeMap;
@@ -78,6 +78,9 @@ pub struct RunFile {
     /// The trace that was sent; absent where requests were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceBlock>,
+    /// The data set that prompts were taken from; absent where they were synthetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataBlock>,
     /// Samples of the servers' and the host's own metrics; none yet.
     pub telemetry: Option<Value>,
     /// The record file beside this one; `None` if there is none.
@@ -249,6 +252,7 @@ impl RunFile {
             verdict: None,
             repeats: None,
             trace: None,
+            data: None,
             telemetry: None,
             records: None,
             records_absent: None,

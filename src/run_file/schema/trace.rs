@@ -1,7 +1,8 @@
-//! What was sent of a trace, and what was not.
+//! What was sent of a trace or a data set, and what was not.
 
 use serde::{Deserialize, Serialize};
 
+use crate::workload::deck::Contents;
 use crate::workload::recording::Overview;
 
 /// A trace as it was looked through before the run. Its name and how it was read stand in the plan.
@@ -54,6 +55,54 @@ impl From<&Overview> for TraceBlock {
             prompts_cut: of.dropped.prompts_cut,
             outputs_cut: of.dropped.outputs_cut,
             images: of.images,
+        }
+    }
+}
+
+/// A data set as it was looked through before the run. Its name and how it was read stand in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataBlock {
+    /// Its format.
+    pub format: String,
+    /// Records of the file.
+    pub records: u64,
+    /// Prompts that requests took; a level with more requests took them again.
+    pub prompts: u64,
+    /// Records that could not be read.
+    pub malformed: u64,
+    /// The first few of them: file, line and reason.
+    pub malformed_first: Vec<String>,
+    /// Conversations left out because nobody answered.
+    pub unanswered: u64,
+    /// Calls left out because they had failed when they were recorded.
+    pub failed: u64,
+    /// Turns left out because they would need the answer before them.
+    pub turns: u64,
+    /// Requests left out because they are for another path.
+    pub other_paths: u64,
+    /// Prompts sent without their images.
+    pub images: u64,
+    /// Answers whose length the file says.
+    pub lengths_said: u64,
+    /// Answers whose length is estimated from their recorded text.
+    pub lengths_estimated: u64,
+}
+
+impl From<&Contents> for DataBlock {
+    fn from(of: &Contents) -> DataBlock {
+        DataBlock {
+            format: of.format.name().to_owned(),
+            records: of.counts.records,
+            prompts: of.prompts,
+            malformed: of.counts.malformed,
+            malformed_first: of.counts.first_errors.iter().map(ToString::to_string).collect(),
+            unanswered: of.counts.unanswered,
+            failed: of.failed,
+            turns: of.turns,
+            other_paths: of.other_paths,
+            images: of.images,
+            lengths_said: of.lengths_said,
+            lengths_estimated: of.lengths_estimated,
         }
     }
 }

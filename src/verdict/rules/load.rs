@@ -117,7 +117,7 @@ fn cap_reached(facts: &Facts) -> Option<Finding> {
 /// Slices of equal length, each with enough requests for its median to be one.
 fn time_slice_outlier(plan: &Plan, facts: &Facts) -> Option<Finding> {
     // Where lengths differ, so do medians of a few requests.
-    let alike = plan.workload.trace.is_none() && plan.workload.output_tokens.fixed().is_some();
+    let alike = !plan.workload.is_recorded() && plan.workload.output_tokens.fixed().is_some();
     let needed = if alike { 10 } else { 50 };
     let slices = (facts.counts.ok / needed).min(SLICES_MAX);
     let bins: Vec<_> = facts

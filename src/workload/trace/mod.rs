@@ -8,6 +8,8 @@
 //! bytes ─ Reader ─> entries in file order ─ Survey, Replay ─> Planned in time order ─ Selection ─> what is sent
 //! ```
 //!
+//! A [`Shelf`] gives the records of a file in any order instead, for which it keeps 8 bytes for each.
+//!
 //! **Memory.** A [`Reader`] holds one record: a line, a CSV record, an element of a JSON array. A file in order of
 //! time is replayed with nothing but that. For one that is not, [`Replay`] keeps 16 bytes per record, a time and a
 //! place in the file (160 MB for 10 million), and reads each record again when it is due. That was preferred to a
@@ -40,6 +42,8 @@ mod plain;
 mod reader;
 mod select;
 mod sharegpt;
+mod shelf;
+mod source;
 #[cfg(test)]
 mod tests;
 mod timestamp;
@@ -51,9 +55,11 @@ pub use error::{Error, OnError, Place, RECORD_BYTES_MAX, Reason};
 pub use format::Format;
 #[doc(hidden)]
 pub use fuzz::fuzz_trace;
-pub use order::{Input, Order, Planned, Replay, Survey};
+pub use order::{Order, Planned, Replay, Survey};
 pub(super) use reader::unreadable;
 pub use reader::{Counts, Options, Reader};
 pub use select::{Dropped, Selected, Selection, Speedup};
 pub use sharegpt::Turns;
+pub use shelf::{Places, Shelf};
+pub use source::Input;
 pub use vllm::sharegpt_keeps as vllm_sharegpt_keeps;

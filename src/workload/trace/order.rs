@@ -4,22 +4,13 @@
 //! not. See the [room](super) for what that costs.
 
 use std::fmt;
-use std::io::{BufRead, Seek, SeekFrom};
 use std::sync::Arc;
 
-use memchr::memchr_iter;
-
-use super::csv::fill_buf;
 use super::entry::Entry;
-use super::error::{Error, Reason};
+use super::error::Error;
 use super::format::Format;
-use super::parser::{At, Start};
-use super::reader::{self, Core, Counts, Options};
-
-/// A file that can be read again from any of its places.
-pub trait Input: BufRead + Seek {}
-
-impl<T: BufRead + Seek + ?Sized> Input for T {}
+use super::reader::{Core, Counts, Options};
+use super::source::{Input, Source, open};
 
 /// What a look through a whole file has found. Takes constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +47,7 @@ pub struct Planned {
 /// - The entries of one record (the turns of a conversation) stay together, at the time of the first.
 /// - Sessions of [`Format::Weka`], each of which has a clock of its own, stay in the order of the file.
 pub struct Replay<I> {
-    input: I,
-    core: Core,
+    source: Source<I>,
     first_ns: u64,
     /// In file order where it is `None`.
     order: Order,
@@ -157,14 +147,14 @@ impl<I: Input> Replay<I> {
     /// # Errors
     /// Reading fails.
     pub fn ordered(
-        (file, mut input): (&str, I),
+        of: (&str, I),
         options: &Options,
         survey: &Survey,
         order: Order,
     ) -> Result<Replay<I>, Error> {
-        let core = open(file, &mut input, options)?;
-        let first_ns = if core.format == Format::Weka { 0 } else { survey.first_ns.unwrap_or(0) };
-        Ok(Replay { input, core, first_ns, order, passed: 0, has_failed: false })
+        let source = Source::open(of, options)?;
+        let first_ns = if source.core.format == Format::Weka { 0 } else { survey.first_ns.unwrap_or(0) };
+        Ok(Replay { source, first_ns, order, passed: 0, has_failed: false })
     }
 
     fn is_placed(&self) -> bool {
@@ -173,49 +163,12 @@ impl<I: Input> Replay<I> {
 
     /// The next entry of a file that is not in order.
     fn placed(&mut self) -> Option<Result<Entry, Error>> {
-        let wanted = if self.core.is_between_records() {
-            let place = *self.order.0.as_ref()?.get(self.passed)?;
-            self.passed += 1;
-            if let Err(error) = self.go_to(place.offset) {
-                return Some(Err(error));
-            }
-            place.offset
-        } else {
-            self.core.record_at().offset
-        };
-        match self.core.entry(&mut self.input) {
-            Some(Ok(entry)) if self.core.record_at().offset == wanted => Some(Ok(entry)),
-            _ => Some(Err(self.changed(wanted))),
+        if !self.source.core.is_between_records() {
+            return Some(self.source.rest_of(self.source.core.record_at().offset));
         }
-    }
-
-    /// Moves within what is buffered, if it can: a file is seldom far out of order.
-    fn go_to(&mut self, offset: u64) -> Result<(), Error> {
-        let distance = offset.wrapping_sub(self.core.position()).cast_signed();
-        let moved = if distance == 0 { Ok(()) } else { self.input.seek_relative(distance) };
-        moved.map_err(|error| self.core.error(At::START, Reason::Read(error.kind())))?;
-        self.core.resume(At { offset, line: 0 });
-        Ok(())
-    }
-
-    /// An error at a place of which only the bytes before it are known: their lines are counted.
-    fn changed(&mut self, offset: u64) -> Error {
-        let mut at = At::START;
-        let mut left = offset;
-        // Only a better line is lost if the file cannot even be read again.
-        if self.input.seek(SeekFrom::Start(0)).is_ok() {
-            while left > 0 {
-                let Ok(available) = fill_buf(&mut self.input) else { break };
-                let used = available.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                if used == 0 {
-                    break;
-                }
-                at.line += memchr_iter(b'\n', &available[..used]).count() as u64;
-                self.input.consume(used);
-                left -= used as u64;
-            }
-        }
-        self.core.error(at, Reason::Changed)
+        let place = *self.order.0.as_ref()?.get(self.passed)?;
+        self.passed += 1;
+        Some(self.source.read_at(place.offset))
     }
 }
 
@@ -226,7 +179,7 @@ impl<I: Input> Iterator for Replay<I> {
         if self.has_failed {
             return None;
         }
-        let entry = if self.is_placed() { self.placed()? } else { self.core.entry(&mut self.input)? };
+        let entry = if self.is_placed() { self.placed()? } else { self.source.entry()? };
         self.has_failed = entry.is_err();
         Some(entry.map(|mut entry| {
             if self.is_placed() {
@@ -246,20 +199,6 @@ impl<I> fmt::Debug for Replay<I> {
             .field("left", &left)
             .finish_non_exhaustive()
     }
-}
-
-fn open(file: &str, input: &mut dyn Input, options: &Options) -> Result<Core, Error> {
-    let rewound = |input: &mut dyn Input| match input.seek(SeekFrom::Start(0)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(reader::unreadable(file, &error)),
-    };
-    rewound(input)?;
-    let beginning = reader::beginning(file, input)?;
-    rewound(input)?;
-    let format = reader::detected(file, &beginning, options)?;
-    let mut options = options.clone();
-    options.format = Some(format);
-    Core::start((file, format, Start::of(&beginning)), options, input)
 }
 
 /// The places of all records in order of time. Equal times keep the order of the file, because places differ.

@@ -66,3 +66,25 @@ fn a_trace_that_cannot_be_read_is_bad_input_with_its_place() {
     let chats = format!("{} --trace-errors skip --backend openai", sample("mooncake_extended.jsonl"));
     trace(&chats).refuses(2, &["1 of its requests are chats", "--backend openai-chat"]);
 }
+
+#[test]
+fn a_data_set_is_sent_and_what_comes_again_is_said() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let options =
+        format!("--dataset-path {} -c 2 --num-prompts 10 --output-file r.json", sample("sharegpt.json"));
+    let line = run(&url(&mock), &options).replacen("--random-input-len 8 ", "", 1).replacen(
+        "--random-output-len 5 ",
+        "",
+        1,
+    );
+    let said = dir.tokload(&line);
+    said.shows(0);
+    assert!(said.err.contains("sharegpt data: 2 prompts") && said.err.contains("are estimated"), "{said:?}");
+    assert!(said.err.contains("warning: 10 requests take 2 prompts"), "{said:?}");
+    assert!(said.numbers().contains("prompts came again: 10 requests of a level took 2"), "{said:?}");
+    let stored = json(&dir.path("r.json"));
+    assert_eq!((&stored["data"]["prompts"], &stored["levels"][0]["counts"]["ok"]), (&2.into(), &10.into()));
+    let shown = dir.tokload(&format!("{line} --dry-run --force"));
+    assert_eq!(shown.out.matches("# request ").count(), 5, "{shown:?}");
+    dir.tokload("run --base-url h:1 --dataset-path nowhere.txt").refuses(2, &["--dataset-path nowhere.txt"]);
+}

@@ -1,0 +1,108 @@
+//! The file of a plan's requests, a trace or a data set: opened, looked through, and told of.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use super::failure::Failure;
+use crate::api::Dialect;
+use crate::plan::{LengthRule, Plan};
+use crate::run_file::schema::{DataBlock, TraceBlock};
+use crate::workload::deck::Contents;
+use crate::workload::recording::Open;
+use crate::workload::trace::Input;
+use crate::workload::{Deck, Recording, Script};
+
+/// What is stored of a file of requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScriptBlocks {
+    pub(super) trace: Option<TraceBlock>,
+    pub(super) data: Option<DataBlock>,
+}
+
+impl ScriptBlocks {
+    pub(super) fn of(script: Option<&Script>) -> ScriptBlocks {
+        match script {
+            None => ScriptBlocks::default(),
+            Some(Script::Data(deck)) => {
+                ScriptBlocks { data: Some(deck.contents().into()), ..ScriptBlocks::default() }
+            }
+            Some(Script::Trace(recording)) => {
+                ScriptBlocks { trace: Some(recording.overview().into()), ..ScriptBlocks::default() }
+            }
+        }
+    }
+}
+
+/// Looks through the file that `plan` takes requests from, if it takes them from one.
+pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
+    let (option, file, look) = if let Some(trace) = &plan.workload.trace {
+        let look = Recording::look(trace, opener(&trace.file));
+        let look = look.map(|recording| (recording.overview().chats, Script::Trace(Arc::new(recording))));
+        ("--trace", &trace.file, look)
+    } else if let Some(data) = &plan.workload.data {
+        let look = Deck::look(data, plan.target.request_path(), opener(&data.file));
+        let look = look.map(|deck| (deck.contents().chats, Script::Data(Arc::new(deck))));
+        ("--dataset-path", &data.file, look)
+    } else {
+        return Ok(None);
+    };
+    let (chats, script) = look.map_err(|refusal| Failure::bad(format!("{option} {file}: {refusal}")))?;
+    if chats > 0 && plan.target.dialect == Dialect::Openai {
+        return Err(Failure::bad(format!(
+            "{option} {file}: {chats} of its requests are chats, which completions cannot ask; use --backend openai-chat"
+        )));
+    }
+    Ok(Some(script))
+}
+
+/// Opens a file whenever a shard wants to read it.
+fn opener(file: &str) -> Open {
+    let path = file.to_owned();
+    Box::new(move || {
+        let input = BufReader::with_capacity(READ_BYTES, File::open(&path)?);
+        Ok(Box::new(input) as Box<dyn Input + Send>)
+    })
+}
+
+/// What the user should know of the file of `plan`, one line each.
+pub(super) fn notes(plan: &Plan, script: &Script) -> Vec<String> {
+    let (mut notes, counts) = match script {
+        Script::Data(deck) => (notes_of_data(plan, deck.contents()), &deck.contents().counts),
+        Script::Trace(recording) => (vec![recording.overview().to_string()], &recording.overview().counts),
+    };
+    notes.extend(counts.first_errors.iter().map(|error| format!("left out: {error}")));
+    notes
+}
+
+fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
+    let mut notes = vec![contents.to_string()];
+    let Contents { prompts, timed, lengths_said, lengths_estimated, .. } = *contents;
+    let recorded = plan.workload.data.as_ref().is_some_and(|data| data.lengths == LengthRule::Recorded);
+    if recorded && lengths_estimated > 0 {
+        notes.push(format!(
+            "lengths of {lengths_estimated} answers are estimated from their recorded texts, four tokens for three words; \
+             --random-output-len sets them"
+        ));
+    }
+    let unsaid = prompts - lengths_said - lengths_estimated;
+    if recorded && unsaid > 0 && unsaid < prompts {
+        let length = plan.workload.output_tokens;
+        notes.push(format!("the data set says no length of {unsaid} answers: they have {length} tokens"));
+    }
+    if timed > 0 {
+        notes.push(
+            "the file has times, which are not kept; --fixed-schedule sends its requests at them".to_owned(),
+        );
+    }
+    let most = plan.levels.iter().filter_map(|level| level.requests_expected()).max();
+    if let Some(most) = most.filter(|most| *most > prompts) {
+        notes.push(format!(
+            "warning: {most} requests take {prompts} prompts, again and again: a prefix cache may answer; give a larger \
+             file or fewer requests"
+        ));
+    }
+    notes
+}
+
+const READ_BYTES: usize = 256 << 10;

@@ -1,0 +1,387 @@
+//! A data set as the prompts of a load: which record each request takes, and what is known of them beforehand.
+//!
+//! Owns the order (by the seed, another one for each pass through the file) and what of a file is left out. Formats are
+//! [`trace`](super::trace)'s, bodies [`recorded`](super::recorded)'s. Of a file only the places of its records are kept,
+//! 8 bytes each; every shard reads them from a handle of its own when it writes their requests.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rand_xoshiro::rand_core::Rng as _;
+
+use super::recording::{Open, Refusal};
+use super::trace::{Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf};
+use crate::plan::{DataSet, LengthRule, RecordErrors};
+use crate::rng::{self, Purpose};
+
+/// A data set that was looked through.
+pub struct Deck {
+    file: Arc<str>,
+    options: Options,
+    places: Places,
+    open: Open,
+    is_shuffled: bool,
+    lengths: LengthRule,
+    contents: Contents,
+    /// Why reading failed behind the look, where it has.
+    broken: OnceLock<Error>,
+}
+
+/// What a look through a data set found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// Its format.
+    pub format: Format,
+    /// What was read.
+    pub counts: Counts,
+    /// Prompts that requests take.
+    pub prompts: u64,
+    /// Left out: later turns of conversations, which would need the answer before them.
+    pub turns: u64,
+    /// Left out: calls that failed when they were recorded.
+    pub failed: u64,
+    /// Left out: ready bodies for another path than the run's.
+    pub other_paths: u64,
+    /// Prompts that are chat messages.
+    pub chats: u64,
+    /// Prompts whose images are left out.
+    pub images: u64,
+    /// Prompts that have a time in the file, which is not kept.
+    pub timed: u64,
+    /// Answers whose length the file says.
+    pub lengths_said: u64,
+    /// Answers whose length is estimated from their recorded text.
+    pub lengths_estimated: u64,
+    /// Lengths of the first prompts: words, and tokens of the answer where the file says.
+    pub first: Vec<(u32, Option<u32>)>,
+}
+
+/// The data set as one shard reads it.
+#[derive(Debug)]
+pub struct Hand {
+    of: Arc<Deck>,
+    shelf: Option<Shelf<Box<dyn Input + Send>>>,
+}
+
+impl Deck {
+    /// Looks through the data set of a plan whose requests go to `path`.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn look(data: &DataSet, path: &str, open: Open) -> Result<Deck, Refusal> {
+        let file: Arc<str> = data.file.as_str().into();
+        let options = options(data)?;
+        let mut input = open().map_err(Refusal::Unreadable)?;
+        let mut contents = Contents::none();
+        let mut keeps = |entry: &Entry, is_first| contents.count(entry, (path, is_first));
+        let places = Places::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
+        if places.format == Format::Weka {
+            return Err(Refusal::OwnClocks);
+        }
+        if places.is_empty() {
+            return Err(Refusal::Nothing);
+        }
+        (contents.format, contents.counts) = (places.format, places.counts.clone());
+        let (is_shuffled, lengths) = (data.shuffle, data.lengths);
+        let broken = OnceLock::new();
+        Ok(Deck { file, options, places, open, is_shuffled, lengths, contents, broken })
+    }
+
+    /// What the look found.
+    #[must_use]
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// The place of the prompt that request `index` of a level with this seed takes: all are taken once before the first
+    /// comes again.
+    #[must_use]
+    pub fn place(&self, seed: u64, index: u64) -> u64 {
+        let prompts = self.contents.prompts.max(1);
+        let (pass, place) = (index / prompts, index % prompts);
+        if self.is_shuffled {
+            shuffled(place, prompts, rng::stream(seed, Purpose::DataOrder, pass).next_u64())
+        } else {
+            place
+        }
+    }
+
+    /// The length of the answer to `entry`, where the data set decides it.
+    #[must_use]
+    pub fn output_tokens(&self, entry: &Entry) -> Option<u32> {
+        match self.lengths {
+            LengthRule::Planned => None,
+            LengthRule::Recorded => recorded_tokens(entry),
+        }
+    }
+
+    /// Whether the data set decides how long answers are, where it says.
+    #[must_use]
+    pub fn decides_lengths(&self) -> bool {
+        self.lengths == LengthRule::Recorded
+    }
+
+    /// A handle for one shard, whose file is not opened yet.
+    #[must_use]
+    pub fn hand(self: &Arc<Deck>) -> Hand {
+        Hand { of: Arc::clone(self), shelf: None }
+    }
+
+    /// Why a prompt could not be read, if one could not.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Error> {
+        self.broken.get()
+    }
+}
+
+impl Hand {
+    /// The prompt at `place`; `None` where the file can no longer be read ([`Deck::fault`]).
+    pub fn entry(&mut self, place: u64) -> Option<Entry> {
+        let read = self.read(place);
+        read.unwrap_or_else(|error| {
+            // Whoever notices first says so.
+            let _ = self.of.broken.set(error);
+            None
+        })
+    }
+
+    fn read(&mut self, place: u64) -> Result<Option<Entry>, Error> {
+        let Deck { file, options, places, open, .. } = &*self.of;
+        if self.shelf.is_none() {
+            let input = open().map_err(|error: io::Error| super::trace::unreadable(file, &error))?;
+            self.shelf = Some(Shelf::open((&**file, input), options, places)?);
+        }
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        self.shelf.as_mut().map_or(Ok(None), |shelf| shelf.entry(place))
+    }
+}
+
+impl Contents {
+    fn none() -> Contents {
+        Contents {
+            format: Format::Text,
+            counts: Counts::default(),
+            prompts: 0,
+            turns: 0,
+            failed: 0,
+            other_paths: 0,
+            chats: 0,
+            images: 0,
+            timed: 0,
+            lengths_said: 0,
+            lengths_estimated: 0,
+            first: Vec::new(),
+        }
+    }
+
+    /// Counts an entry, and says whether it is kept.
+    fn count(&mut self, entry: &Entry, (path, is_first): (&str, bool)) -> bool {
+        let is_turn = entry.turn.is_some_and(|turn| turn > 0) || entry.after_previous.is_some();
+        // A length with blocks stands for the whole prompt, answers of earlier turns included.
+        let is_whole = matches!(entry.prompt, Prompt::Tokens { .. });
+        let is_later = !is_first || (is_turn && !is_whole);
+        let left_out = if entry.failed {
+            &mut self.failed
+        } else if is_later {
+            &mut self.turns
+        } else if is_for_another_path(entry, path) {
+            &mut self.other_paths
+        } else {
+            self.prompts += 1;
+            self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
+            self.images += u64::from(entry.images > 0);
+            self.timed += u64::from(entry.at.is_some());
+            self.lengths_said += u64::from(entry.output_tokens.is_some());
+            self.lengths_estimated += u64::from(entry.output_tokens.is_none() && entry.answer.is_some());
+            if self.first.len() < FIRST_MAX {
+                self.first.push((entry.words(), recorded_tokens(entry)));
+            }
+            return true;
+        };
+        *left_out += 1;
+        false
+    }
+}
+
+impl fmt::Debug for Deck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deck")
+            .field("file", &self.file)
+            .field("contents", &self.contents)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Contents {
+    /// One line: `sharegpt data: 2 prompts, answers of 2 estimated from their recorded texts; left out: 1 later turn`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = |n: u64| if n == 1 { "" } else { "s" };
+        write!(f, "{} data: {} prompt{}", self.format.name(), self.prompts, s(self.prompts))?;
+        let left_out = [
+            (self.counts.malformed, "malformed record"),
+            (self.counts.unanswered, "unanswered conversation"),
+            (self.failed, "failed call"),
+            (self.turns, "later turn"),
+            (self.other_paths, "other request"),
+        ];
+        let said = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}{}", s(*n)));
+        let said: Vec<String> = said.collect();
+        if !said.is_empty() {
+            write!(f, "; left out: {}", said.join(", "))?;
+        }
+        if self.images > 0 {
+            write!(f, "; {} without images that belong to them", self.images)?;
+        }
+        Ok(())
+    }
+}
+
+fn options(data: &DataSet) -> Result<Options, Refusal> {
+    let named = |name: &String| Format::from_name(name).ok_or_else(|| Refusal::UnknownFormat(name.clone()));
+    Ok(Options {
+        format: data.format.as_ref().map(named).transpose()?,
+        on_error: match data.errors {
+            RecordErrors::Fail => OnError::Fail,
+            RecordErrors::Skip => OnError::Skip,
+        },
+        column: data.column.as_deref().map(Into::into),
+        ..Options::default()
+    })
+}
+
+/// The recorded length of an answer, or an estimate from its text: four tokens for three words, as in English.
+fn recorded_tokens(entry: &Entry) -> Option<u32> {
+    let estimate = |text: &str| {
+        let words = u32::try_from(text.split_whitespace().count()).unwrap_or(u32::MAX);
+        words.saturating_mul(4).div_ceil(3)
+    };
+    entry.output_tokens.or_else(|| entry.answer.as_deref().map(estimate))
+}
+
+/// Bodies name their path with or without what stands before `/v1`.
+fn is_for_another_path(entry: &Entry, path: &str) -> bool {
+    match &entry.prompt {
+        Prompt::Body { url: Some(url), .. } => !(url.ends_with(path) || path.ends_with(&**url)),
+        _ => false,
+    }
+}
+
+/// The image of `place` under a permutation of the numbers below `n`: a network of four rounds over twice half the bits,
+/// walked until it is below `n` again. It takes no memory, whatever `n`.
+fn shuffled(place: u64, n: u64, key: u64) -> u64 {
+    let half = (u64::BITS - n.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1 << half) - 1;
+    let mut at = place;
+    loop {
+        let (mut left, mut right) = (at >> half, at & mask);
+        for round in 0..4 {
+            (left, right) = (right, left ^ (rng::mixed(key ^ (right << 3 | round)) & mask));
+        }
+        at = left << half | right;
+        // The numbers below 4 n at most are permuted, so the walk is short; it ends because it comes back to `place`.
+        if at < n {
+            return at;
+        }
+    }
+}
+
+/// Prompts whose lengths a warm-up repeats.
+const FIRST_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn deck(text: &'static str, data: &DataSet) -> Result<Arc<Deck>, Refusal> {
+        let open: Open = Box::new(move || Ok(Box::new(Cursor::new(text))));
+        Deck::look(data, "/v1/chat/completions", open).map(Arc::new)
+    }
+
+    #[test]
+    fn a_shuffle_is_a_permutation_of_any_size() {
+        for n in [1, 2, 3, 7, 64, 65, 1000, 4097] {
+            for key in [0, 1, u64::MAX] {
+                let images: HashSet<u64> = (0..n).map(|place| shuffled(place, n, key)).collect();
+                assert!(images.len() as u64 == n && images.iter().all(|image| *image < n), "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn shuffles_are_even_and_differ_by_key() {
+        // Where place 0 goes among 10, over 10 000 keys: 1000 each, sd 30; five of those either way.
+        let mut counts = [0_u32; 10];
+        for key in 0..10_000 {
+            counts[shuffled(0, 10, rng::mixed(key)) as usize] += 1;
+        }
+        assert!(counts.iter().all(|n| (850..=1150).contains(n)), "{counts:?}");
+        // Fixed points of a random permutation of 1000: 1 on average.
+        let fixed: usize = (0..50)
+            .map(|key| (0..1000).filter(|place| shuffled(*place, 1000, rng::mixed(key)) == *place).count())
+            .sum();
+        assert!((15..=95).contains(&fixed), "{fixed}");
+    }
+
+    #[test]
+    fn every_prompt_is_taken_once_before_the_first_comes_again() {
+        let text = "a\nb\nc\nd\ne\n";
+        let data = DataSet::of("t.txt");
+        let shuffled = deck(text, &data).unwrap();
+        let pass = |seed, pass: u64| (0..5).map(|i| shuffled.place(seed, pass * 5 + i)).collect::<Vec<_>>();
+        for seed in 0..20 {
+            for n in 0..3 {
+                let mut places = pass(seed, n);
+                places.sort_unstable();
+                assert_eq!(places, [0, 1, 2, 3, 4]);
+            }
+        }
+        assert!((0..20).any(|seed| pass(seed, 0) != pass(seed, 1)), "another order for each pass");
+        assert!((0..20).any(|seed| pass(seed, 0) != pass(20, 0)), "another order for each seed");
+        let plain = deck(text, &DataSet { shuffle: false, ..data }).unwrap();
+        assert_eq!((0..7).map(|i| plain.place(3, i)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_no_prompt_of_its_own_is_left_out_and_counted() {
+        let batch = "{\"custom_id\":\"a\",\"url\":\"/v1/chat/completions\",\"body\":{\"messages\":[],\"max_tokens\":5}}\n\
+                     {\"custom_id\":\"b\",\"url\":\"/v1/completions\",\"body\":{\"prompt\":\"x\"}}\n";
+        let found = deck(batch, &DataSet::of("b.jsonl")).unwrap().contents().clone();
+        assert_eq!((found.prompts, found.other_paths, found.lengths_said), (1, 1, 1));
+        let turns = "{\"session_id\":\"a\",\"turns\":[\"one\",\"two\",\"three\"]}\n";
+        let found = deck(turns, &DataSet::of("c.jsonl")).unwrap().contents().clone();
+        assert_eq!((found.prompts, found.turns), (1, 2));
+        assert_eq!(found.to_string(), "multi-turn data: 1 prompt; left out: 2 later turns");
+    }
+
+    #[test]
+    fn answers_are_as_long_as_said_or_as_their_text_seems_or_as_planned() {
+        let text = "{\"instruction\":\"i\",\"context\":\"\",\"response\":\"one two three four\"}\n";
+        let recorded = deck(text, &DataSet::of("d.jsonl")).unwrap();
+        let entry = recorded.hand().entry(0).unwrap();
+        assert_eq!(recorded.output_tokens(&entry), Some(6), "four tokens for three words");
+        assert_eq!(recorded.output_tokens(&Entry { output_tokens: Some(9), ..entry.clone() }), Some(9));
+        assert_eq!(recorded.output_tokens(&Entry { answer: None, ..entry.clone() }), None);
+        let planned =
+            deck(text, &DataSet { lengths: LengthRule::Planned, ..DataSet::of("d.jsonl") }).unwrap();
+        assert_eq!(planned.output_tokens(&entry), None);
+    }
+
+    #[test]
+    fn a_csv_column_is_named_and_nothing_to_send_is_refused() {
+        let column = |name: Option<&str>| {
+            let data = DataSet { column: name.map(str::to_owned), ..DataSet::of("q.csv") };
+            deck("id,question,answer\n1,why?,so\n2,\"who, me?\",you\n", &data)
+        };
+        let found = column(Some("question")).unwrap();
+        assert_eq!(found.hand().entry(1).unwrap().prompt, Prompt::Text("who, me?".into()));
+        assert!(column(None).is_err());
+        assert!(matches!(
+            deck("\n", &DataSet { format: Some("text".into()), ..DataSet::of("t") }),
+            Err(Refusal::Nothing)
+        ));
+    }
+}
