@@ -57,6 +57,9 @@ pub struct ShardCheck {
     pub wall_ns: u64,
     /// Requests sent.
     pub sent: u64,
+    /// Sum of a hash of each of their bodies with its index, modulo 2^64: of all shards of a level together it says
+    /// whether another run sent the same bodies in the same places, however many shards it had.
+    pub bodies: u64,
     /// Reads that returned bytes.
     pub reads: u64,
     /// Bytes read.

@@ -108,7 +108,9 @@ fn stamps(asked: Stamps, shards: &[ShardCheck]) -> Stamps {
 
 fn is_windowed(level: &Level) -> bool {
     let long = level.stop.duration_s.is_some_and(|s| seconds(s) >= WINDOWED);
-    long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst
+    // A trace may be over long before its planned length, and has a shape of its own from its first request on.
+    let is_trace = level.load.speedup().is_some();
+    long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst && !is_trace
 }
 
 /// The ramp to cut off a level with a window: 10 s, a tenth of the level, or twice the median E2E of the warm-up,
@@ -182,6 +184,10 @@ mod tests {
         assert!(!is_windowed(&level(None, Some(10))));
         let burst = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
         assert!(!is_windowed(&Level { load: burst, ..level(Some(60.0), None) }));
+        let arrivals = Arrivals::Trace { speedup: 1.0 };
+        let trace = Load { arrivals, cap: None, users: None, think_s: 0.0 };
+        let trace = Level { load: trace, ..level(Some(600.0), None) };
+        assert!(!is_windowed(&trace) && cut(&trace, SteadyCut::Default, &[]) == Duration::ZERO);
     }
 
     #[test]

@@ -214,6 +214,14 @@ pub struct Desk {
     body: Vec<u8>,
 }
 
+impl Desk {
+    /// The body that was written last.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
 impl Target {
     /// The endpoint that request `index` goes to: in turn, by the index over all shards.
     #[must_use]

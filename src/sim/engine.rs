@@ -313,6 +313,7 @@ impl SimEngine {
         if work.leg.from_plan {
             record.flags.insert(Flags::FROM_PLAN);
         }
+        work.check.bodies = work.check.bodies.wrapping_add(request.hash);
         self.gauges.on_sent();
         work.on_start(self.now);
         let client = &mut self.clients[slot];

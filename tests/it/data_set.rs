@@ -99,7 +99,7 @@ fn users_get_the_answers_that_their_prompts_ask_for_from_any_number_of_shards() 
     let mut plan = plan_of("vllm_custom.jsonl");
     plan.target.endpoints = rig::plan_for(mock.address().port()).target.endpoints;
     plan.workload.data.as_mut().unwrap().shuffle = true;
-    let mut of_one: HashMap<u64, Option<u32>> = HashMap::new();
+    let mut of_one: (HashMap<u64, Option<u32>>, u64) = (HashMap::new(), 0);
     for shards in [1, 3] {
         let run = rig::run(&plan, shards, &rig::level(Load::closed(3), 30));
         assert_eq!(run.count(Class::Ok), 30);
@@ -109,10 +109,11 @@ fn users_get_the_answers_that_their_prompts_ask_for_from_any_number_of_shards() 
         for tokens in [20, 5, 12] {
             assert_eq!(asked.values().filter(|asked| **asked == Some(tokens)).count(), 10, "{tokens}");
         }
+        let bodies = run.result.shards.iter().fold(0_u64, |sum, shard| sum.wrapping_add(shard.bodies));
         if shards == 1 {
-            of_one = asked;
+            of_one = (asked, bodies);
         } else {
-            assert_eq!(asked, of_one);
+            assert_eq!((asked, bodies), of_one);
         }
     }
 }

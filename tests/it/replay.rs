@@ -190,12 +190,25 @@ fn equal_block_ids_hit_a_prefix_cache_as_often_as_the_trace_says() {
 }
 
 #[test]
+fn a_trace_that_is_shorter_than_the_level_ends_it() {
+    let mut plan = plan_of(Trace::of(&sample("mooncake.jsonl")), 1.0);
+    plan.levels[0].stop.duration_s = Some(3600.0);
+    let run = rig::simulate(&plan, caching(), &plan.levels[0]);
+    let span = run.result.span;
+    assert_eq!((span.t1 - span.t0).as_millis(), 3000);
+    assert!(run.result.window.whole_level && run.result.window.start == span.t0);
+    assert_eq!(run.count(Class::Ok), 5);
+}
+
+#[test]
 fn a_trace_reaches_a_server_at_its_times_from_any_number_of_shards() {
     let mock = rig::mock(Faults::default());
     let mut plan = plan_of(skipping("mooncake_extended.jsonl"), 10.0);
     plan.target.endpoints = rig::plan_for(mock.address().port()).target.endpoints;
+    let mut hashes = Vec::new();
     for shards in [1, 3] {
         let run = rig::run(&plan, shards, &level(10.0, Some(2)));
+        hashes.push(run.result.shards.iter().fold(0_u64, |sum, shard| sum.wrapping_add(shard.bodies)));
         let start = run.result.span.t0;
         let mut rows: Vec<(u64, u64, u32)> = run
             .measured()
@@ -207,6 +220,10 @@ fn a_trace_reaches_a_server_at_its_times_from_any_number_of_shards() {
         assert_eq!(rows, [(0, 0, 40), (1, 40, 24), (2, 80, 32), (3, 120, 0)], "{shards} shards");
         assert_eq!(run.count(Class::Ok), 3);
     }
+    assert_eq!(hashes[0], hashes[1]);
+    plan.seed += 1;
+    let other = rig::run(&plan, 1, &level(10.0, Some(2))).result.shards[0].bodies;
+    assert_ne!(other, hashes[0], "blocks have other words");
 }
 
 #[test]

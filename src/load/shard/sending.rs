@@ -57,6 +57,7 @@ impl Shard {
         let connection = &mut self.connections[slot];
         connection.route = route;
         connection.due = due;
+        work.check.bodies = work.check.bodies.wrapping_add(request.hash);
         connection.request = request.bytes;
         connection.entry = request.entry;
         connection.written = 0;

@@ -34,6 +34,10 @@ pub struct LevelBlock {
     pub span: SpanBlock,
     /// Its measurement window.
     pub window: WindowBlock,
+    /// What was sent, as a number of 16 hexadecimal digits: a sum of hashes of all bodies with their indices. Equal in two
+    /// runs that sent the same bodies in the same places; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bodies: Option<String>,
     /// Requests planned in the window, by how they ended.
     pub counts: Counts,
     /// Distributions by metric; metrics without any value are absent.
@@ -147,6 +151,7 @@ impl LevelBlock {
             setting: Verbatim::of(&result.level),
             span: result.span.into(),
             window: summary.window.into(),
+            bodies: bodies(result),
             counts: Counts::default(),
             distributions: BTreeMap::new(),
             rates: RatesBlock { window: summary.window_rates, level: summary.level_rates },
@@ -260,6 +265,12 @@ impl From<RecordsBlock> for RecordRange {
     fn from(block: RecordsBlock) -> RecordRange {
         RecordRange { first: block.first, count: block.count }
     }
+}
+
+fn bodies(result: &LevelResult) -> Option<String> {
+    // Nothing was sent, or nobody has looked: of anything that was, the sum is 0 once in 2^64 runs.
+    let sum = result.shards.iter().map(|shard| shard.bodies).fold(0, u64::wrapping_add);
+    (sum != 0).then(|| format!("{sum:016x}"))
 }
 
 /// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.

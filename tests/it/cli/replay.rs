@@ -52,6 +52,15 @@ fn a_trace_is_sent_and_what_was_left_out_is_stored() {
     assert_eq!(stored["levels"][0]["counts"]["ok"], 4);
     assert_eq!(stored["levels"][0]["tokens"]["output"], 22 + 310 + 95 + 140);
     assert_eq!(stored["plan"]["workload"]["trace"]["file"], sample("burstgpt_v1.csv"));
+    let bodies = |file: &str| json(&dir.path(file))["levels"][0]["bodies"].as_str().unwrap().to_owned();
+    let seed = &stored["plan"]["seed"];
+    for (file, more, is_same) in
+        [("s.json", format!("--seed {seed}"), true), ("t.json", "--seed 1".to_owned(), false)]
+    {
+        let again = line.replacen("r.json", file, 1);
+        dir.tokload(&format!("{again} {more} --workers 3")).shows(0);
+        assert_eq!(bodies(file) == bodies("r.json"), is_same, "{more}");
+    }
 }
 
 #[test]
