@@ -5,15 +5,16 @@
 
 use std::ffi::OsString;
 
-use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo, FromArgs};
+use argh::{ArgsInfo, FromArgs};
 
 use super::aliases::Tool;
-use super::help;
-use super::lint;
 use super::model_options::ModelArgs;
 use super::normalise::{self, Normal};
-use super::simulate;
 use crate::plan::Error;
+
+mod name;
+
+pub use name::{Name, Placed};
 
 /// Load-test a server at chosen loads and print one row per load.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
@@ -692,111 +693,4 @@ fn by_argh<T: FromArgs>(name: Name, args: &[Vec<String>], part: usize) -> Result
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
-}
-
-/// The commands that exist, in the order in which help shows them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// `quick`
-    Quick,
-    /// `run`
-    Run,
-    /// `report`
-    Report,
-    /// `lint`
-    Lint,
-    /// `simulate`
-    Simulate,
-    /// `mock-server`
-    MockServer,
-    /// `selftest`
-    Selftest,
-}
-
-/// An option of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Placed {
-    /// Which of the command's structures reads it, a place in [`Name::parts`].
-    pub part: usize,
-    /// The option.
-    pub flag: &'static FlagInfo<'static>,
-}
-
-impl Name {
-    /// All of them.
-    pub const ALL: [Name; 7] =
-        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer, Name::Selftest];
-
-    /// As typed.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Name::Lint => "lint",
-            Name::MockServer => "mock-server",
-            Name::Quick => "quick",
-            Name::Report => "report",
-            Name::Run => "run",
-            Name::Selftest => "selftest",
-            Name::Simulate => "simulate",
-        }
-    }
-
-    /// The structures that read its options and words, with their help. The first is its own: it has the command's
-    /// description and its words. argh cannot put one structure into another, so that commands share options by
-    /// having several.
-    #[must_use]
-    pub fn parts(self) -> Vec<CommandInfoWithArgs> {
-        match self {
-            Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
-            Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
-            Name::Quick => vec![QuickArgs::get_args_info()],
-            Name::Report => vec![ReportArgs::get_args_info()],
-            Name::Run => vec![RunArgs::get_args_info()],
-            Name::Selftest => vec![SelftestArgs::get_args_info()],
-            Name::Simulate => {
-                vec![SimulateArgs::get_args_info(), ModelArgs::get_args_info(), RunArgs::get_args_info()]
-            }
-        }
-    }
-
-    /// Its description and its words, with the help of its own options.
-    #[must_use]
-    pub fn info(self) -> CommandInfoWithArgs {
-        self.parts().swap_remove(0)
-    }
-
-    /// Its options, part by part. An option of an earlier part stands for one of the same name in a later part.
-    #[must_use]
-    pub fn flags(self) -> Vec<Placed> {
-        let mut all: Vec<Placed> = Vec::new();
-        for (part, info) in self.parts().into_iter().enumerate() {
-            let new = |flag: &&FlagInfo<'_>| !all.iter().any(|placed| placed.flag.long == flag.long);
-            let flags: Vec<Placed> =
-                info.flags.iter().filter(new).map(|flag| Placed { part, flag }).collect();
-            all.extend(flags);
-        }
-        all
-    }
-
-    /// Why it does not take an option of its parts, and what to do instead; `None`: it takes it.
-    #[must_use]
-    pub fn refusal(self, option: &str) -> Option<(&'static str, &'static str)> {
-        match self {
-            Name::Lint => lint::refusal(option),
-            Name::Simulate => simulate::refusal(option),
-            Name::MockServer | Name::Quick | Name::Report | Name::Run | Name::Selftest => None,
-        }
-    }
-
-    /// Whether it takes the options of a plan, and with them the other tools' names for these.
-    #[must_use]
-    pub fn takes_a_plan(self) -> bool {
-        matches!(self, Name::Lint | Name::Run | Name::Simulate)
-    }
-
-    /// Its help.
-    #[must_use]
-    pub fn help(self) -> String {
-        help::of_command(self)
-    }
 }
