@@ -69,10 +69,24 @@ fn cache_hits(plan: &Plan, facts: &Facts) -> Option<Finding> {
         return None;
     }
     let share = percent(cached as f64, tokens.prompt as f64);
+    if cached as f64 <= beyond_words(plan, facts) {
+        // All prompts begin with the template's own tokens, whatever the seed.
+        let evidence = format!(
+            "{share} of the prompt tokens came from the cache, no more than the server's template adds to the words"
+        );
+        let remedy = "make prompts longer, so that the template weighs less";
+        return Some(Finding::new(Rule::CacheHitsUnwanted, Grade::Info, evidence, remedy));
+    }
     let evidence =
         format!("{share} of the prompt tokens came from the cache, though no two prompts begin alike");
     let remedy = "clear the server's cache, and give a --seed that it has not seen";
     Some(Finding::new(Rule::CacheHitsUnwanted, Grade::Warn, evidence, remedy))
+}
+
+/// Prompt tokens beyond the words asked for, in all; 0 where prompts have no one length.
+fn beyond_words(plan: &Plan, facts: &Facts) -> f64 {
+    let words = plan.workload.prompt_words().map_or(f64::INFINITY, f64::from);
+    (facts.tokens.prompt as f64 - words * facts.tokens.prompt_known as f64).max(0.0)
 }
 
 fn token_source(facts: &Facts) -> Option<Finding> {

@@ -167,6 +167,12 @@ fn a_cache_may_hit_only_what_was_asked_to_be_repeated() {
     assert_eq!(cached(&plan, Some(1280)), []);
     assert_eq!(cached(&plan, Some(1281)), warn(Rule::CacheHitsUnwanted));
     assert_eq!(cached(&plan, None), []);
+    // 1000 prompts of 128 tokens, 125 of them words: a template of three, which all of them share.
+    plan.workload.input_words = 125.into();
+    let of_template = cached(&plan, Some(3000));
+    assert!(of_template.contains(&(Rule::CacheHitsUnwanted, Grade::Info)), "{of_template:?}");
+    assert!(cached(&plan, Some(3001)).contains(&(Rule::CacheHitsUnwanted, Grade::Warn)));
+    plan.workload.input_words = 128.into();
     plan.workload.distinct = Some(7);
     assert_eq!(cached(&plan, Some(100_000)), []);
     (plan.workload.distinct, plan.workload.prefix) = (Some(1000), None);
