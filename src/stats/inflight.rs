@@ -109,15 +109,15 @@ impl InFlight {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rng;
 
-    fn span(start: u64, end: u64) -> Span {
+    pub(in crate::stats) fn span(start: u64, end: u64) -> Span {
         Span { start, end }
     }
 
-    fn lives(seed: u64, n: usize, reach: u32) -> Vec<Span> {
+    pub(in crate::stats) fn lives(seed: u64, n: usize, reach: u32) -> Vec<Span> {
         let mut stream = rng::stream(seed, rng::Purpose::Choice, 0);
         (0..n)
             .map(|_| {

@@ -165,22 +165,8 @@ impl Little {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng;
     use crate::stats::inflight::InFlight;
-
-    fn span(start: u64, end: u64) -> Span {
-        Span { start, end }
-    }
-
-    fn lives(seed: u64, n: usize, reach: u32) -> Vec<Span> {
-        let mut stream = rng::stream(seed, rng::Purpose::Choice, 0);
-        (0..n)
-            .map(|_| {
-                let start = u64::from(rng::below(&mut stream, reach));
-                span(start, start + u64::from(rng::below(&mut stream, reach / 3)))
-            })
-            .collect()
-    }
+    use crate::stats::inflight::tests::{lives, span};
 
     /// L T - lambda W T is what the lives open at the end had in the window, less what those open at its beginning
     /// that end in it had before.
