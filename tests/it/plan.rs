@@ -155,7 +155,7 @@ fn a_figure_is_to_be_known_to_a_share_of_its_value() {
 
 #[test]
 fn patterns_shape_the_gaps() {
-    let one = |options: &str| loads(&format!("--request-rate 5 {options}"))[0].arrivals;
+    let one = |options: &str| loads(&format!("--request-rate 5 {options}"))[0].arrivals.clone();
     assert_eq!(one("--arrival-pattern constant"), Arrivals::Constant { rate: 5.0 });
     assert_eq!(one("--burstiness 0.5"), Arrivals::Gamma { rate: 5.0, burstiness: 0.5 });
     assert_eq!(one("--burstiness 1"), POISSON);

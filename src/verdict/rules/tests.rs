@@ -232,15 +232,15 @@ fn a_rate_may_be_off_by_three_deviations_of_its_process() {
     let realised = |arrivals, per_s: f64| {
         found(|f| (f.level.load.arrivals, f.times.planned_s) = (arrivals, 1000.0 / per_s))
     };
-    let poisson = Arrivals::Poisson { rate: 10.0 };
-    assert_eq!([realised(poisson, 9.05), realised(poisson, 10.95)], [vec![], vec![]]);
-    assert_eq!(realised(poisson, 9.02), warn(Rule::RealisedRateOff));
-    assert_eq!(realised(poisson, 10.98), warn(Rule::RealisedRateOff));
+    let poisson = || Arrivals::Poisson { rate: 10.0 };
+    assert_eq!([realised(poisson(), 9.05), realised(poisson(), 10.95)], [vec![], vec![]]);
+    assert_eq!(realised(poisson(), 9.02), warn(Rule::RealisedRateOff));
+    assert_eq!(realised(poisson(), 10.98), warn(Rule::RealisedRateOff));
     let bursty = Arrivals::Gamma { rate: 10.0, burstiness: 0.25 };
     assert_eq!(realised(bursty, 9.02), [], "gaps of twice the spread");
-    let constant = Arrivals::Constant { rate: 10.0 };
-    assert_eq!([realised(constant, 10.01), realised(constant, 9.99)], [vec![], vec![]]);
-    assert_eq!(realised(constant, 10.03), warn(Rule::RealisedRateOff));
+    let constant = || Arrivals::Constant { rate: 10.0 };
+    assert_eq!([realised(constant(), 10.01), realised(constant(), 9.99)], [vec![], vec![]]);
+    assert_eq!(realised(constant(), 10.03), warn(Rule::RealisedRateOff));
 }
 
 #[test]
