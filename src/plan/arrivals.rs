@@ -8,14 +8,15 @@ use super::{Arrivals, Course, Gaps, Load, Piece, Rate, Series, Varying, trace};
 #[derive(Deserialize, Serialize)]
 #[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Text {
-    Closed,
+    // With braces, so that a key that it does not have is refused.
+    Closed {},
     Joining {
         ramp_s: f64,
     },
     Paced {
         interval_s: f64,
     },
-    Burst,
+    Burst {},
     Bursts {
         size: u32,
         every_s: f64,
@@ -45,10 +46,10 @@ pub(super) enum Text {
 impl From<Text> for Arrivals {
     fn from(text: Text) -> Arrivals {
         let (gaps, rate, exact_count) = match text {
-            Text::Closed => return Arrivals::Closed,
+            Text::Closed {} => return Arrivals::Closed,
             Text::Joining { ramp_s } => return Arrivals::Joining { ramp_s },
             Text::Paced { interval_s } => return Arrivals::Paced { interval_s },
-            Text::Burst => return Arrivals::Burst,
+            Text::Burst {} => return Arrivals::Burst,
             Text::Bursts { size, every_s } => return Arrivals::Bursts { size, every_s },
             Text::Trace { speedup } => return Arrivals::Trace { speedup },
             Text::Constant { rate, exact_count } => (Gaps::Constant, rate, exact_count),
@@ -63,10 +64,10 @@ impl From<Arrivals> for Text {
     fn from(arrivals: Arrivals) -> Text {
         let steady = |gaps, rate| Varying { gaps, rate: Rate::Steady(rate), exact_count: false };
         let Varying { gaps, rate, exact_count } = match arrivals {
-            Arrivals::Closed => return Text::Closed,
+            Arrivals::Closed => return Text::Closed {},
             Arrivals::Joining { ramp_s } => return Text::Joining { ramp_s },
             Arrivals::Paced { interval_s } => return Text::Paced { interval_s },
-            Arrivals::Burst => return Text::Burst,
+            Arrivals::Burst => return Text::Burst {},
             Arrivals::Bursts { size, every_s } => return Text::Bursts { size, every_s },
             Arrivals::Trace { speedup } => return Text::Trace { speedup },
             Arrivals::Constant { rate } => steady(Gaps::Constant, rate),

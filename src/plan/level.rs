@@ -189,6 +189,9 @@ mod tests {
         assert_eq!(open(poisson, None).label(), "5 req/s");
         assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
         assert_eq!(burst.label(), "burst of 64");
+        let joining = Load { arrivals: Arrivals::Joining { ramp_s: 30.0 }, ..Load::closed(4) };
+        assert_eq!(Level { load: joining, ..Level::default() }.label(), "4 users, in 30 s");
+        assert_eq!(open(Arrivals::Bursts { size: 8, every_s: 2.5 }, None).label(), "8 every 2.5 s");
         assert_eq!(open(Arrivals::Trace { speedup: 1.0 }, None).label(), "trace");
         assert_eq!(open(Arrivals::Trace { speedup: 2.5 }, Some(8)).label(), "trace x2.5, cap 8");
     }
