@@ -54,6 +54,7 @@ fn input<'a>(records: &'a [Record], tally: &'a Tally, steady_cut: SteadyCut) -> 
         slo: Slo::usual(),
         from_plan: true,
         timestamps: Timestamps::Both,
+        steady_from_s: Some(0.0),
         users: None,
         counted: None,
     }

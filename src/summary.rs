@@ -47,6 +47,9 @@ pub struct Input<'a> {
     /// Which stamps of content events the latencies rest on. With those of the user alone, kernel stamps in the records
     /// are passed over: they were found to be worth nothing.
     pub timestamps: Timestamps,
+    /// When the load becomes what it is from then on, s after the first planned send; `None` where it varies as planned
+    /// until the end, so that nothing is steady.
+    pub steady_from_s: Option<f64>,
     /// The users of a closed loop; `None` in an open one.
     pub users: Option<Users>,
     /// What the engine counted in flight in the window, while the level ran; `None` where it did not.
@@ -76,6 +79,7 @@ impl<'a> Input<'a> {
             from_plan: result.level.load.judged_from_plan(),
             timestamps: result.stamps.in_use,
             steady_cut: SteadyCut::default(),
+            steady_from_s: result.level.load.steady_from_s(),
             users: Users::of(&result.level.load),
             counted: result.counted(),
         }

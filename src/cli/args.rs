@@ -102,6 +102,41 @@ pub struct RunArgs {
     /// (default: poisson)
     #[argh(option, arg_name = "pattern")]
     pub arrival_pattern: Option<String>,
+    /// a rate over time in place of --request-rate: RATE@TIME or RATE..RATE@TIME, with :exp for one that grows by the same
+    /// factor in equal times, comma-separated, in requests per second and seconds, as in 0..50@60,50@5m; or a file,
+    /// .csv with columns time and rate, or .json as aiperf has it; the last rate is held (default: none)
+    #[argh(option, arg_name = "series")]
+    pub request_rate_series: Option<String>,
+    /// begin the series again when it is over (default: its last rate is held)
+    #[argh(switch)]
+    pub request_rate_series_repeat: bool,
+    /// let the rate rise from 0 to --request-rate in so many seconds, linearly, before it is held (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub request_rate_ramp_duration: Option<String>,
+    /// let the rate go from --ramp-up-start-rps to --ramp-up-end-rps over the requests of a level, linear or exponential in
+    /// their number, as in vLLM (default: none)
+    #[argh(option, arg_name = "how")]
+    pub ramp_up_strategy: Option<String>,
+    /// rate of that ramp at the first request, in requests per second (default: none)
+    #[argh(option, arg_name = "rate")]
+    pub ramp_up_start_rps: Option<String>,
+    /// rate of that ramp at the last request, in requests per second (default: none)
+    #[argh(option, arg_name = "rate")]
+    pub ramp_up_end_rps: Option<String>,
+    /// send so many requests at once, again and again, SIZE@SECONDS, as in 32@10 for 32 every 10 s (default: none)
+    #[argh(option, arg_name = "n@s")]
+    pub bursts: Option<String>,
+    /// let the users of --max-concurrency come in one after another, the last of them after so many seconds, all of which
+    /// are cut off a level of 60 s or more (default: 0, all come at once)
+    #[argh(option, arg_name = "s")]
+    pub concurrency_ramp_duration: Option<String>,
+    /// stretch the gaps of a rate so that the last of n requests comes at exactly n / rate, or when the series has made so
+    /// many; needs --num-prompts (default: off; on in `bench serve`)
+    #[argh(switch)]
+    pub exact_count: bool,
+    /// leave the gaps as they were drawn (default: on, except in `bench serve`)
+    #[argh(switch)]
+    pub no_exact_count: bool,
     /// pause of a user between an answer and the next request, in seconds (default: 0)
     #[argh(option, arg_name = "s")]
     pub think_time: Option<String>,

@@ -13,6 +13,7 @@ pub mod model_options;
 mod normalise;
 pub mod plan_from_args;
 mod quick;
+mod rate_file;
 mod report;
 mod run;
 mod script;

@@ -14,6 +14,7 @@ use crate::stats::Quantile;
 mod data;
 mod lengths;
 mod levels;
+mod rates;
 mod target;
 mod trace;
 
@@ -84,8 +85,8 @@ pub struct Output {
 /// The run that `args` order.
 ///
 /// A plan is built in layers: the defaults (of the tool whose command line it is), the file of `--config`, the options.
-/// Options that shape the load (`--request-rate`, `--max-concurrency`, `--arrival-pattern`, `--burstiness`) replace the
-/// levels of the file; those that end or lengthen it apply to every level.
+/// Options that shape the load (`--request-rate`, `--max-concurrency`, `--arrival-pattern`, `--burstiness` and the like)
+/// replace the levels of the file; those that end or lengthen it apply to every level.
 ///
 /// # Errors
 /// Values that cannot be read, combinations that make no sense, and whatever [`Plan::validate`] refuses.
@@ -116,6 +117,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     let output = output(args, &mut plan)?;
     notes.extend(left_out(args, &mut plan));
     plan.complete();
+    rates::exact_count(args, around.tool, &mut plan, &mut notes)?;
     plan.validate()?;
 
     let ready = args.ready_check_timeout_sec.as_deref();

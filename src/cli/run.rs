@@ -12,7 +12,7 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, say, target, with_stdout};
+use crate::cli::{lint, print, rate_file, say, target, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
@@ -23,6 +23,8 @@ use crate::workload::{Preview, Script};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
+/// Pieces of a rate over time that it shows.
+const PIECES_SHOWN: usize = 12;
 /// The same of a trace, whose times nobody can work out.
 const SHOWN_OF_TRACE: usize = 10;
 
@@ -80,7 +82,7 @@ pub(super) struct Gate {
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
     let config = config(args)?;
-    let args = &with_raw_body(args)?;
+    let args = &with_files(args)?;
     let around = Surroundings {
         tool,
         fresh_seed: fresh_seed(clock),
@@ -97,9 +99,9 @@ pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> 
     std::fs::read_to_string(path).map(|text| Some((path, text))).map_err(unreadable)
 }
 
-/// The same options with the body of `--raw-body` in the place of the name of its file.
-pub(super) fn with_raw_body(args: &RunArgs) -> Result<RunArgs, Failure> {
-    let mut args = args.clone();
+/// The same options with what `--raw-body` and `--request-rate-series` name files of in the place of these names.
+pub(super) fn with_files(args: &RunArgs) -> Result<RunArgs, Failure> {
+    let mut args = rate_file::read_in(args.clone())?;
     if let Some(body) = args.raw_body.as_mut().filter(|body| !body.trim_start().starts_with('{')) {
         *body = std::fs::read_to_string(&*body).map_err(|error| {
             Failure::bad(format!(
@@ -126,6 +128,9 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
     }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
+        for line in level.load.course_in_words(PIECES_SHOWN) {
+            text.push_str(&format!("# {line}\n"));
+        }
         let requests = match script {
             Some(Script::Data(deck)) => Preview::of_data(plan, ordinal, deck, SHOWN).map_err(Failure::bad)?,
             Some(Script::Trace(recording)) => {

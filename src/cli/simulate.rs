@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings};
 use super::report::for_reading;
-use super::run::{config, dry_run, with_raw_body};
+use super::run::{config, dry_run, with_files};
 use super::{print, say, script};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
@@ -42,7 +42,7 @@ pub const SIMULATED: &str = "simulated";
 pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Failure> {
     let config = config(&words.plan)?;
     let file = config.as_ref().map(|(name, text)| (*name, text.as_str()));
-    let words = &SimulateWords { plan: with_raw_body(&words.plan)?, ..words.clone() };
+    let words = &SimulateWords { plan: with_files(&words.plan)?, ..words.clone() };
     let ordered = order(words, file).map_err(Failure::bad)?;
     if let Some(path) = &ordered.fit {
         let estimate = fit::Estimate::of_file(Path::new(path)).map_err(Failure::bad)?;

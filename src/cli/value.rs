@@ -1,6 +1,7 @@
 //! The values of options: text in, numbers with a unit or enums out, or an error that names the option.
 
 mod lengths;
+mod series;
 
 use std::str::FromStr;
 
@@ -10,6 +11,7 @@ use crate::api::Dialect;
 use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
+pub use series::{bursts, is_exponential, is_series_file, series};
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.
 pub(super) fn set<T>(

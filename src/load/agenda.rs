@@ -97,6 +97,8 @@ pub(crate) struct ClosedLoop {
     pub spread: Duration,
     /// Gap between the planned sends of each user, if they are paced.
     pub pace: Option<Duration>,
+    /// How long the users of all shards take to come in one after another, in place of the spread.
+    pub ramp: Option<Duration>,
     /// No request is planned at or after this time since the start; `Duration::MAX` without a limit.
     pub duration: Duration,
 }
@@ -112,7 +114,16 @@ impl ClosedLoop {
             think: Duration::ZERO,
             spread: Duration::ZERO,
             pace: None,
+            ramp: None,
             duration: Duration::MAX,
+        }
+    }
+
+    /// When user `user` of all is first ready, the `place`-th of this shard.
+    fn first_ready(&self, user: u32, place: u32) -> Stamp {
+        match self.ramp {
+            None => Stamp::ZERO + self.spread.saturating_mul(place),
+            Some(ramp) => planned(Stamp::ZERO, arrival::joined_offset_ns(user, self.users, nanos(ramp))),
         }
     }
 }
@@ -136,18 +147,14 @@ impl Agenda {
             total: u64::from(of.users),
             units: of.units,
             think: of.think,
-            pace: of
-                .pace
-                .map(|interval| Pace { interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }),
+            pace: of.pace.map(|interval| Pace { interval_ns: nanos(interval) }),
             start: Stamp::ZERO,
             stop: later(Stamp::ZERO, of.duration),
             given_up: 0,
         };
-        let mut at = Stamp::ZERO;
-        for user in arrival::users_of(of.shard, of.shards, of.users) {
+        for (place, user) in (0..).zip(arrival::users_of(of.shard, of.shards, of.users)) {
             users.next_index.push(u64::from(user));
-            users.set_free(users.next_index.len() as u32 - 1, at);
-            at = at + of.spread;
+            users.set_free(place, of.first_ready(user, place));
         }
         users.parked.reserve(users.next_index.len());
         Agenda { source: Source::Closed(users), stopped: false }
@@ -346,6 +353,10 @@ impl Arrivals {
 /// `Stamp + Duration`, where `Duration::MAX` means never.
 pub(crate) fn later(at: Stamp, span: Duration) -> Stamp {
     if span == Duration::MAX { Stamp::MAX } else { at + span }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn planned(start: Stamp, offset_ns: u64) -> Stamp {

@@ -108,13 +108,20 @@ fn stamps(asked: Stamps, shards: &[ShardCheck]) -> Stamps {
 
 fn is_windowed(level: &Level) -> bool {
     let long = level.stop.duration_s.is_some_and(|s| seconds(s) >= WINDOWED);
-    // A trace may be over long before its planned length, and has a shape of its own from its first request on.
-    let is_trace = level.load.speedup().is_some();
-    long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst && !is_trace
+    // A trace may be over long before its planned length, and has a shape of its own from its first request on, as has a
+    // rate over time.
+    let shaped = level.load.speedup().is_some() || level.load.has_own_shape();
+    // Of a ramp of the rate that takes most of the level nobody asks for what comes after.
+    let ramp =
+        level.load.users.is_none() && level.load.lead_in_s() > level.stop.duration_s.unwrap_or(0.0) / 2.0;
+    long && level.stop.units.is_none() && level.load.arrivals != Arrivals::Burst && !shaped && !ramp
 }
 
 /// The ramp to cut off a level with a window: 10 s, a tenth of the level, or twice the median E2E of the warm-up,
 /// whichever is longest, but at most half of the level; nothing of other levels, and nothing where the plan says so.
+///
+/// What leads in to the load that was asked for, as users who come in one after another, is cut off as a whole, however
+/// long it is: only at its end are all in flight. Twice the median E2E come on top, for the last of them.
 ///
 /// A cut by MSER-5 is known when the level is over, and moves the window then; until then it is this one.
 ///
@@ -129,7 +136,8 @@ pub(crate) fn cut(level: &Level, rule: SteadyCut, warm_up: &[ShardReport]) -> Du
     warm_e2e_ns.sort_unstable();
     let median = warm_e2e_ns.get(warm_e2e_ns.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let twice = Duration::from_nanos(median.saturating_mul(2));
-    CUT_MIN.max(length / 10).max(twice).min(length / 2)
+    let lead_in = seconds(level.load.lead_in_s());
+    CUT_MIN.max(length / 10).max(lead_in.saturating_add(twice)).min(length / 2).max(lead_in)
 }
 
 fn span(outcome: &LegOutcome, level: &Level) -> Span {

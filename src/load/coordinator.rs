@@ -196,7 +196,8 @@ impl LoadEngine {
         if let Some(users) = level.load.users {
             let think = seconds(level.load.think_s);
             let pace = level.load.interval_s().map(seconds);
-            let all = ClosedLoop { think, pace, duration, ..ClosedLoop::of(users, units) };
+            let ramp = level.load.ramp_s().map(seconds);
+            let all = ClosedLoop { think, pace, ramp, duration, ..ClosedLoop::of(users, units) };
             return Ok(self.closed_parts(&all));
         }
         let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
@@ -207,7 +208,7 @@ impl LoadEngine {
             if let Some(replayed) = Replayed::of(&self.setup.target, level, (shard, shards))? {
                 return Ok(Part::Replayed(Box::new(replayed)));
             }
-            let schedule = arrival::Schedule::new(level.load.arrivals, seed, &stop);
+            let schedule = arrival::Schedule::new(&level.load.arrivals, seed, &stop);
             let dealt = arrival::Dealt::new(schedule, shard, shards);
             Ok(Part::Open(Box::new(dealt.map(|due| (due.index, due.offset_ns)))))
         };

@@ -255,7 +255,7 @@ pub(in crate::load) mod tests {
         let of = |shards: u32| {
             let mut all = Vec::new();
             for shard in 0..shards {
-                let schedule = arrival::Schedule::new(Arrivals::Poisson { rate: 100.0 }, leg.seed, &stop);
+                let schedule = arrival::Schedule::new(&Arrivals::Poisson { rate: 100.0 }, leg.seed, &stop);
                 let dealt = arrival::Dealt::new(schedule, shard, shards);
                 let part: Schedule = Box::new(dealt.map(|due| (due.index, due.offset_ns)));
                 drain(Agenda::open(part), &leg, &mut all);
@@ -355,6 +355,7 @@ pub(in crate::load) mod tests {
             let mut all = Vec::new();
             for shard in 0..shards {
                 let users = ClosedLoop {
+                    ramp: None,
                     users: 7,
                     shards,
                     shard,

@@ -72,10 +72,13 @@ impl Watch {
     /// A watch over `level`.
     pub(crate) fn new(wish: Until, observed: Observed, level: &Level) -> Watch {
         let planned = Reach::of(level);
-        let ahead = match (level.load.users, level.load.rate()) {
+        let ahead = match (level.load.users, level.load.peak_rate()) {
             // The last request of each user may be out long before the decision.
             (Some(users), _) => 2 * u64::from(users),
-            (None, rate) => (rate.unwrap_or(0.0) * DECIDING.as_secs_f64()).ceil() as u64,
+            (None, rate) => {
+                let meanwhile = (rate.unwrap_or(0.0) * DECIDING.as_secs_f64()).ceil() as u64;
+                meanwhile.max(u64::from(level.load.burst_size().unwrap_or(0)))
+            }
         };
         Watch { wish, observed, ahead, planned, reach: planned, times: 1, seen: Vec::new() }
     }

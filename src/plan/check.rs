@@ -3,10 +3,12 @@
 //! Each refusal names the option of the command line, whose help states the same rule; the key of a plan file bears
 //! the same word. Advice on plans that can be run but should not be is not given here.
 
+mod rate;
+
 use super::body::raw_error;
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Plan, Sampling, Secrets,
-    Stop, Target, Until, Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Gaps, Header, Lengths, Level, Load, Plan, Sampling,
+    Secrets, Stop, Target, Until, Workload,
 };
 use crate::api::{Dialect, Extra};
 use crate::metrics::metric::Metric;
@@ -64,6 +66,9 @@ impl Plan {
         }
         if self.levels.iter().any(|level| level.load.arrivals == Arrivals::Burst) {
             return wrong("a burst has no length".to_owned(), "give a rate or a number of users");
+        }
+        if let Some((impossible, remedy)) = self.levels.iter().find_map(rate::why_no_longer) {
+            return wrong(impossible.to_owned(), remedy);
         }
         Ok(())
     }
@@ -221,6 +226,7 @@ fn is_token(byte: u8) -> bool {
 fn check_level(level: &Level) -> Result<(), Error> {
     check_load(&level.load)?;
     check_stop(&level.load, &level.stop)?;
+    rate::check_end(&level.load, &level.stop)?;
     check_length(&level.load, &level.stop)
 }
 
@@ -242,16 +248,17 @@ fn check_length(load: &Load, stop: &Stop) -> Result<(), Error> {
 }
 
 fn check_load(load: &Load) -> Result<(), Error> {
+    use Arrivals::{Closed, Joining, Paced};
     if load.users == Some(0) || load.cap == Some(0) {
         return Err(Error::new("--max-concurrency", "0 lets nothing through", "give at least 1"));
     }
-    match (load.arrivals, load.users, load.cap) {
-        (Arrivals::Closed | Arrivals::Paced { .. }, None, _) => {
+    match (&load.arrivals, load.users, load.cap) {
+        (Closed | Joining { .. } | Paced { .. }, None, _) => {
             let remedy = "give the number of users by --max-concurrency";
             return Err(Error::new("--max-concurrency", "a closed loop has no users", remedy));
         }
-        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), None) => {}
-        (Arrivals::Closed | Arrivals::Paced { .. }, Some(_), Some(_)) => {
+        (Closed | Joining { .. } | Paced { .. }, Some(_), None) => {}
+        (Closed | Joining { .. } | Paced { .. }, Some(_), Some(_)) => {
             let remedy = "leave the cap out: N users never have more than N requests in flight";
             return Err(Error::new("--max-concurrency", "a closed loop has a cap besides its users", remedy));
         }
@@ -266,13 +273,14 @@ fn check_load(load: &Load) -> Result<(), Error> {
         (_, None, _) => {}
     }
     check_pace(load)?;
+    rate::check_arrivals(&load.arrivals)?;
     if let Some(rate) = load.rate()
         && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
     {
         let remedy = format!("give requests per second above 0, at most {RATE_MAX}, or inf");
         return Err(Error::new("--request-rate", format!("{rate:?} is not a rate"), remedy));
     }
-    if let Arrivals::Gamma { burstiness, .. } = load.arrivals
+    if let Some(Gaps::Gamma { burstiness }) = load.arrivals.gaps()
         && !(burstiness.is_finite() && burstiness > 0.0)
     {
         let remedy = "give the shape of the gaps, above 0; 1 is Poisson";

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Arrivals, Level, Load, Plan};
+use super::{Arrivals, Level, Load, Plan, Series, Stop};
 
 /// How a load is written in a file: arrivals may be left out.
 #[derive(Deserialize)]
@@ -50,13 +50,14 @@ pub struct Descriptors {
 impl Plan {
     /// Fills what was left open: one burst where there is no level, [`Level::default_units`] where a level has
     /// neither a number of requests nor a duration (and in a burst, which a duration does not end). A trace has an end of
-    /// its own. Options that the dialect does not have are switched off ([`Plan::fit_dialect`]).
+    /// its own, and so has a rate over time, once through. Options that the dialect does not have are switched off ([`Plan::fit_dialect`]).
     pub fn complete(&mut self) {
         self.fit_dialect();
         if self.levels.is_empty() {
             self.levels.push(Level::default());
         }
         for level in &mut self.levels {
+            level.end_with_series();
             let endless = level.stop.duration_s.is_none() || level.load.arrivals == Arrivals::Burst;
             if level.stop.units.is_none() && endless && level.load.speedup().is_none() {
                 level.stop.units = Some(level.default_units());
@@ -87,7 +88,7 @@ impl Plan {
     }
 
     /// What the connections of the most demanding level need: users, cap, units of a burst; for an open loop without
-    /// a cap, twice its rate times the time that a request of exactly the SLO takes (without an SLO: 500 ms and
+    /// a cap, twice its largest rate times the time that a request of exactly the SLO takes (without an SLO: 500 ms and
     /// 50 ms a token), at most its units. The program itself needs some more.
     #[must_use]
     pub fn descriptors_needed(&self) -> Descriptors {
@@ -100,7 +101,7 @@ impl Plan {
         let times = self.until.map_or(1, |until| until.times_max);
         let units = level.stop.units.map_or(u64::MAX, |units| units.saturating_mul(u64::from(times)));
         let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
-        match (level.load.users.or(level.load.cap), level.load.rate()) {
+        match (level.load.users.or(level.load.cap), level.load.peak_rate()) {
             (Some(most), _) => sure(u64::from(most)),
             // How many of a trace's requests are in flight at once nobody knows.
             (None, None) if level.load.speedup().is_some() => {
@@ -111,7 +112,8 @@ impl Plan {
                 let (ttft_ms, tpot_ms) =
                     (self.slo.ttft_ms.unwrap_or(500.0), self.slo.tpot_ms.unwrap_or(50.0));
                 let e2e_s = (ttft_ms + tpot_ms * self.workload.output_tokens.mean()) / 1000.0;
-                let in_flight = (2.0 * rate * e2e_s).ceil() as u64;
+                let burst = u64::from(level.load.burst_size().unwrap_or(0));
+                let in_flight = ((2.0 * rate * e2e_s).ceil() as u64).max(burst);
                 Descriptors { connections: in_flight.clamp(1, units.max(1)), estimated: true }
             }
         }
@@ -119,6 +121,13 @@ impl Plan {
 }
 
 impl Level {
+    /// Ends a level that has no end with the rate over time that it has.
+    fn end_with_series(&mut self) {
+        if let Stop { units: None, duration_s: None, .. } = self.stop {
+            self.stop.duration_s = self.load.arrivals.series().map(Series::length_s);
+        }
+    }
+
     /// Requests of a level that says nothing else: max(16, 4 N) for N users, 64 for a rate or a burst.
     #[must_use]
     pub fn default_units(&self) -> u64 {
@@ -128,21 +137,24 @@ impl Level {
         }
     }
 
-    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `5 req/s`, `5 req/s, cap 8`, `burst of 64`, `trace`,
-    /// `trace x2`.
+    /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `4 users, in 30 s`, `5 req/s`, `5 req/s, cap 8`,
+    /// `0 to 50 req/s`, `burst of 64`, `8 every 10 s`, `trace`, `trace x2`.
     #[must_use]
     pub fn label(&self) -> String {
         let load = &self.load;
         if let Some(users) = load.users {
-            let paced = load.rate().map_or_else(String::new, |rate| format!(", paced {rate} req/s"));
-            return format!("{users} user{}{paced}", if users == 1 { "" } else { "s" });
+            let paced = load.rate().map(|rate| format!(", paced {rate} req/s"));
+            let more = paced.or_else(|| Some(format!(", in {} s", load.ramp_s()?))).unwrap_or_default();
+            return format!("{users} user{}{more}", if users == 1 { "" } else { "s" });
         }
-        let mut label = match (load.rate(), self.stop.units) {
-            (Some(rate), _) => format!("{rate} req/s"),
+        let mut label = match (&load.arrivals, load.rate(), self.stop.units) {
+            (Arrivals::Bursts { size, every_s }, ..) => format!("{size} every {every_s} s"),
+            (Arrivals::Varying(varying), ..) => format!("{} req/s", varying.rate),
+            (_, Some(rate), _) => format!("{rate} req/s"),
             _ if load.speedup() == Some(1.0) => "trace".to_owned(),
             _ if load.speedup().is_some() => format!("trace x{}", load.speedup().unwrap_or(1.0)),
-            (None, Some(units)) => format!("burst of {units}"),
-            (None, None) => "burst".to_owned(),
+            (_, None, Some(units)) => format!("burst of {units}"),
+            (_, None, None) => "burst".to_owned(),
         };
         if let Some(cap) = load.cap {
             label.push_str(&format!(", cap {cap}"));
@@ -157,7 +169,6 @@ const OF_A_TRACE: u64 = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Stop;
 
     fn open(arrivals: Arrivals, cap: Option<u32>) -> Level {
         Level { load: Load { arrivals, cap, users: None, think_s: 0.0 }, ..Level::default() }
@@ -178,6 +189,9 @@ mod tests {
         assert_eq!(open(poisson, None).label(), "5 req/s");
         assert_eq!(open(Arrivals::Constant { rate: 2.5 }, Some(8)).label(), "2.5 req/s, cap 8");
         assert_eq!(burst.label(), "burst of 64");
+        let joining = Load { arrivals: Arrivals::Joining { ramp_s: 30.0 }, ..Load::closed(4) };
+        assert_eq!(Level { load: joining, ..Level::default() }.label(), "4 users, in 30 s");
+        assert_eq!(open(Arrivals::Bursts { size: 8, every_s: 2.5 }, None).label(), "8 every 2.5 s");
         assert_eq!(open(Arrivals::Trace { speedup: 1.0 }, None).label(), "trace");
         assert_eq!(open(Arrivals::Trace { speedup: 2.5 }, Some(8)).label(), "trace x2.5, cap 8");
     }

@@ -8,6 +8,7 @@
 //! things open; [`Plan::complete`], which fills what was left open with the defaults; [`Plan::validate`], which says
 //! what cannot be run. After that no code sees a string where an enum is meant.
 
+mod arrivals;
 mod body;
 mod check;
 mod data;
@@ -17,6 +18,7 @@ mod finding;
 mod lengths;
 mod level;
 pub mod lint;
+mod rate;
 mod secrets;
 mod text;
 mod trace;
@@ -28,7 +30,7 @@ pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
-
+pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use secrets::{Secret, Secrets};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
@@ -153,8 +155,8 @@ pub struct Level {
 
 /// How requests arrive.
 ///
-/// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`], or [`Arrivals::Paced`] where
-/// each of them has a schedule). Otherwise an open loop,
+/// `users` set: a closed loop of that many users (`arrivals` is then [`Arrivals::Closed`], [`Arrivals::Joining`] where they
+/// come in one after another, or [`Arrivals::Paced`] where each of them has a schedule). Otherwise an open loop,
 /// with `cap` as the largest number in flight if given. Where a file names no arrivals, `users` makes them
 /// [`Arrivals::Closed`]; without `users` they are a burst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -174,11 +176,16 @@ pub struct Load {
 }
 
 /// The arrival process. Rates are requests per second over all shards.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "arrivals::Text", into = "arrivals::Text")]
 pub enum Arrivals {
     /// No schedule: each user sends when it is ready.
     Closed,
+    /// The same, with users who come in one after another, at equal gaps: the first at once, the last after `ramp_s`.
+    Joining {
+        /// When the last user comes in, s after the start.
+        ramp_s: f64,
+    },
     /// A schedule for each user: its requests are planned this far apart, and sent when planned or, where the answer
     /// before comes later than that, as soon as it is there. The users' schedules are shifted evenly, so that all
     /// together plan equal gaps.
@@ -188,6 +195,13 @@ pub enum Arrivals {
     },
     /// All at once.
     Burst,
+    /// So many at once, and again after each `every_s`, the first at the start.
+    Bursts {
+        /// Requests of each burst.
+        size: u32,
+        /// From one burst to the next, s.
+        every_s: f64,
+    },
     /// Equal gaps.
     Constant {
         /// Requests per second.
@@ -205,10 +219,11 @@ pub enum Arrivals {
         /// Shape of the gaps.
         burstiness: f64,
     },
+    /// Any of the last three with a rate over time, or with an exact number of arrivals. In a file it bears their name.
+    Varying(Varying),
     /// The times of [`Workload::trace`].
     Trace {
         /// How much faster than recorded: 2 halves all times. 1 by default.
-        #[serde(default = "trace::as_recorded")]
         speedup: f64,
     },
 }
@@ -487,11 +502,14 @@ impl Load {
         }
     }
 
-    /// The asked rate, requests per second over all users; `None` where there is none.
+    /// The asked rate, requests per second over all users, on average where requests come in bursts; `None` where there is
+    /// none, or more than one.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         match self.arrivals {
-            Arrivals::Closed | Arrivals::Burst | Arrivals::Trace { .. } => None,
+            Arrivals::Burst | Arrivals::Closed | Arrivals::Joining { .. } | Arrivals::Trace { .. } => None,
+            Arrivals::Bursts { size, every_s } => Some(f64::from(size) / every_s),
+            Arrivals::Varying(ref varying) => varying.rate.steady(),
             // Whoever gave a rate gets it back without the rounding of two divisions.
             Arrivals::Paced { interval_s } => {
                 self.users.map(|users| (f64::from(users) / interval_s * 1e9).round() / 1e9)

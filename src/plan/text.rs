@@ -15,6 +15,7 @@ use super::{
     LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
     SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
+use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
 
 impl Plan {
@@ -191,7 +192,8 @@ fn schema() -> toml::Table {
     let arrivals = table
         .get_mut("levels")
         .and_then(|levels| levels.get_mut(0)?.get_mut("load")?.get_mut("arrivals")?.as_table_mut());
-    let of_others = ["interval_s", "speedup"].map(|key| (key.to_owned(), toml::Value::Float(1.0)));
+    let of_others = ["every_s", "interval_s", "ramp_s", "size", "speedup"]
+        .map(|key| (key.to_owned(), toml::Value::Float(1.0)));
     arrivals.expect("it is a table").extend(of_others);
     if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
         workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
@@ -226,7 +228,10 @@ fn full_plan() -> Plan {
         tls: Tls { insecure: false, cacert: Some(String::new()) },
         reset_prefix_cache: true,
     };
-    let arrivals = Arrivals::Gamma { rate: 1.0, burstiness: 1.0 };
+    let piece = Piece::ramp(1.0, 2.0, 1.0, Shape::Exponential);
+    let rate = Rate::Series(Series { pieces: vec![piece], repeat: true });
+    let arrivals =
+        Arrivals::Varying(Varying { gaps: Gaps::Gamma { burstiness: 1.0 }, rate, exact_count: true });
     let level = Level {
         load: Load { arrivals, cap: Some(1), users: Some(1), think_s: 0.0 },
         stop: Stop { units: Some(1), duration_s: Some(1.0), grace_s: 0.0 },

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Plan};
+use super::{Arrivals, Error, Level, Plan};
 
 /// The trace whose requests a level with [`Arrivals::Trace`] sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,8 +78,8 @@ impl Plan {
     /// The trace is there where it is needed and only there, and nothing else says what is sent.
     pub(super) fn check_trace(&self) -> Result<(), Error> {
         let wrong = |option: &str, wrong: &str, remedy: &str| Err(Error::new(option, wrong, remedy));
-        let replayed = |arrivals| matches!(arrivals, Arrivals::Trace { .. });
-        let levels = self.levels.iter().filter(|level| replayed(level.load.arrivals)).count();
+        let replayed = |level: &&Level| matches!(level.load.arrivals, Arrivals::Trace { .. });
+        let levels = self.levels.iter().filter(replayed).count();
         let Some(trace) = &self.workload.trace else {
             return match levels {
                 0 => Ok(()),

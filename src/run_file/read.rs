@@ -184,6 +184,7 @@ impl Loaded {
             from_plan: setting.load.judged_from_plan(),
             // A file from before there were kernel stamps has none in its records either.
             timestamps: level.self_check.timestamps.unwrap_or_default(),
+            steady_from_s: setting.load.steady_from_s(),
             users: summary::Users::of(&setting.load),
             counted: statistics.and_then(|statistics| statistics.little?.counted),
         });

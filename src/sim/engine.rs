@@ -13,7 +13,7 @@ use crate::load::virtually::{
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Flags, Phase, Record};
 use crate::mock::Paper;
-use crate::plan::{Level, Plan, Timestamps};
+use crate::plan::{Arrivals, Level, Plan, Timestamps};
 use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
 use crate::sys::signals::Interrupts;
 use crate::time::Stamp;
@@ -133,6 +133,7 @@ impl SimEngine {
             think: Duration::ZERO,
             spread: Duration::ZERO,
             pace: None,
+            ramp: None,
             duration: Duration::MAX,
         };
         let sends = Sends { agenda: self.closed(&of)?, recorded: None, cap: None, watch: None };
@@ -160,17 +161,19 @@ impl SimEngine {
                 think: assemble::seconds(level.load.think_s),
                 spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
                 pace: level.load.interval_s().map(assemble::seconds),
+                ramp: level.load.ramp_s().map(assemble::seconds),
                 duration,
             };
             return self.closed(&of);
         }
         // Told now rather than after the work of sending all there is room for.
-        if level.load.rate().is_none() && level.stop.units.is_some_and(|n| n > self.clients_max as u64) {
+        let burst = level.load.arrivals == Arrivals::Burst;
+        if burst && level.stop.units.is_some_and(|n| n > self.clients_max as u64) {
             return Err(self.crowded());
         }
         let seed = self.setup.plan.level_seed(ordinal);
         let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
-        let schedule = arrival::Schedule::new(level.load.arrivals, seed, &stop);
+        let schedule = arrival::Schedule::new(&level.load.arrivals, seed, &stop);
         Ok(Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns)))))
     }
 
@@ -536,13 +539,13 @@ mod tests {
     fn more_requests_at_once_than_there_is_room_for_are_refused() {
         let open = |arrivals, cap| Load { arrivals, cap, users: None, think_s: 0.0 };
         let burst = || open(Arrivals::Burst, None);
-        let rate = Arrivals::Constant { rate: 1000.0 };
-        let fitting = [(burst(), 4), (Load::closed(4), 9), (Load::closed(9), 4), (open(rate, Some(4)), 9)];
+        let rate = || Arrivals::Constant { rate: 1000.0 };
+        let fitting = [(burst(), 4), (Load::closed(4), 9), (Load::closed(9), 4), (open(rate(), Some(4)), 9)];
         for (load, units) in fitting {
             assert_eq!(with_room_for_four(&level(load, units)), Ok(units));
         }
         let users = Load::closed(u32::MAX);
-        for (load, units) in [(burst(), 5), (burst(), u64::MAX), (open(rate, None), 9), (users, u64::MAX)] {
+        for (load, units) in [(burst(), 5), (burst(), u64::MAX), (open(rate(), None), 9), (users, u64::MAX)] {
             let refused = with_room_for_four(&level(load, units)).unwrap_err();
             assert!(refused.starts_with("more than 4 requests would be in flight at once"), "{refused}");
         }

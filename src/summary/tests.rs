@@ -80,6 +80,7 @@ fn input<'a>(records: &'a [Record], tally: &'a Tally, window: Window) -> Input<'
         from_plan: true,
         timestamps: crate::plan::Timestamps::Both,
         steady_cut: SteadyCut::Default,
+        steady_from_s: Some(0.0),
         users: None,
         counted: None,
     }

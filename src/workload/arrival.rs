@@ -7,7 +7,7 @@
 
 use rand_distr::{Distribution as _, Gamma};
 
-use crate::plan::{Arrivals, Stop};
+use crate::plan::{Arrivals, Course, Gaps, Stop, Varying};
 use crate::rng::{self, Purpose, Stream};
 
 /// One planned send.
@@ -26,8 +26,13 @@ pub struct Due {
 ///   `-ln(1 - u) / rate` for a uniform `u` in `[0, 1)`.
 /// - gamma: gaps of shape `k = burstiness` and scale `1 / (rate k)`, so that their coefficient of variation is
 ///   `1 / sqrt(k)`.
+/// - varying: arrival `i` of the process of rate one lies at `u`, with the gaps above for a rate of 1; it comes when `u`
+///   requests are expected by the rate over time ([`Course::time_of`]). With an exact count, `u` is multiplied by
+///   `units / u'`, where `u'` is that of the last one, which takes a pass over the process beforehand.
 /// - burst: all at offset 0. Without a number of units it is empty, since it would never end.
-/// - closed and paced: empty, since users send them; what paced ones plan is [`paced_offset_ns`]'s.
+/// - bursts: arrival `i` at `floor(i / size) * every_s`.
+/// - closed, joining and paced: empty, since users send them; what paced ones plan is [`paced_offset_ns`]'s, and when the
+///   others come in [`joined_offset_ns`]'s.
 /// - trace: empty, since its times stand in a file ([`Sends`](super::recording::Sends)).
 ///
 /// It ends after `stop.units` arrivals or before the first offset that is not below `stop.duration_s`, whichever
@@ -46,16 +51,19 @@ impl Schedule {
     ///
     /// Rates and shapes are taken as validated; with one that is not positive and finite the schedule is empty.
     #[must_use]
-    pub fn new(arrivals: Arrivals, seed: u64, stop: &Stop) -> Schedule {
-        let unbounded = match arrivals {
-            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Burst | Arrivals::Trace { .. } => 0,
-            Arrivals::Constant { .. } | Arrivals::Gamma { .. } | Arrivals::Poisson { .. } => u64::MAX,
-        };
+    pub fn new(arrivals: &Arrivals, seed: u64, stop: &Stop) -> Schedule {
         let units = match arrivals {
-            Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Trace { .. } => 0,
-            _ => stop.units.unwrap_or(unbounded),
+            Arrivals::Closed | Arrivals::Joining { .. } | Arrivals::Paced { .. } | Arrivals::Trace { .. } => {
+                0
+            }
+            Arrivals::Burst => stop.units.unwrap_or(0),
+            Arrivals::Bursts { .. }
+            | Arrivals::Constant { .. }
+            | Arrivals::Gamma { .. }
+            | Arrivals::Poisson { .. }
+            | Arrivals::Varying(_) => stop.units.unwrap_or(u64::MAX),
         };
-        let process = Process::new(arrivals, rng::stream(seed, Purpose::Arrivals, 0));
+        let process = Process::new(arrivals, rng::stream(seed, Purpose::Arrivals, 0), stop.units);
         // `as` saturates: a duration beyond 584 years is no bound, one below zero ends the schedule at once.
         let end_ns = stop.duration_s.map_or(u64::MAX, |s| (s * NANOS).round() as u64);
         Schedule {
@@ -143,6 +151,14 @@ pub fn paced_offset_ns(index: u64, users: u32, interval_ns: u64) -> u64 {
     u64::try_from(whole).unwrap_or(u64::MAX)
 }
 
+/// When user `user` of `users` comes in who come in over `ramp_ns`, ns after the start: at equal gaps, the first at once
+/// and the last at its end, rounded down. A user alone comes at once.
+#[must_use]
+pub fn joined_offset_ns(user: u32, users: u32, ramp_ns: u64) -> u64 {
+    let gaps = u128::from(users.saturating_sub(1).max(1));
+    u64::try_from(u128::from(user) * u128::from(ramp_ns) / gaps).unwrap_or(u64::MAX)
+}
+
 /// The users of a closed loop whose home is shard `shard` of `shards`: those that are `shard` modulo `shards`, so
 /// that shares differ by one at most and at most `min(shards, users)` shards get any.
 pub fn users_of(shard: u32, shards: u32, users: u32) -> impl Iterator<Item = u32> {
@@ -169,29 +185,53 @@ impl Sum {
         self.fraction_ns = gap_ns - whole;
         Some(self.whole_ns)
     }
+
+    /// Adds a gap and returns the sum, in the unit of the gap.
+    fn add_exact(&mut self, gap: f64) -> Option<f64> {
+        let whole = self.add(gap)?;
+        // Whole units apart from what is below them: a float of all billionths would lose digits first.
+        let (units, below) = (whole / NANOS as u64, whole % NANOS as u64);
+        Some(units as f64 + (below as f64 + self.fraction_ns) / NANOS)
+    }
 }
 
 #[derive(Clone, Debug)]
 enum Process {
     Burst,
+    Bursts { size: u64, every_ns: u64 },
     Constant { rate: f64 },
     Gamma { gaps: Gamma<f64>, stream: Stream, sum: Sum },
     Poisson { rate: f64, stream: Stream, sum: Sum },
+    Varying { unit: UnitProcess, course: Course, scale: f64, last_ns: u64 },
 }
 
 impl Process {
-    fn new(arrivals: Arrivals, stream: Stream) -> Option<Process> {
-        let positive = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
+    fn new(arrivals: &Arrivals, stream: Stream, units: Option<u64>) -> Option<Process> {
         let sum = Sum::default();
-        Some(match arrivals {
-            Arrivals::Burst | Arrivals::Closed | Arrivals::Paced { .. } | Arrivals::Trace { .. } => {
-                Process::Burst
-            }
+        Some(match *arrivals {
+            Arrivals::Burst
+            | Arrivals::Closed
+            | Arrivals::Joining { .. }
+            | Arrivals::Paced { .. }
+            | Arrivals::Trace { .. } => Process::Burst,
+            Arrivals::Bursts { size, every_s } => Process::Bursts {
+                size: (size > 0).then_some(u64::from(size))?,
+                every_ns: (positive(every_s)? * NANOS).round() as u64,
+            },
             Arrivals::Constant { rate } => Process::Constant { rate: positive(rate)? },
             Arrivals::Poisson { rate } => Process::Poisson { rate: positive(rate)?, stream, sum },
             Arrivals::Gamma { rate, burstiness } => {
                 let scale = 1.0 / (positive(rate)? * positive(burstiness)?);
                 Process::Gamma { gaps: Gamma::new(burstiness, scale).ok()?, stream, sum }
+            }
+            Arrivals::Varying(Varying { gaps, ref rate, exact_count }) => {
+                let unit = UnitProcess::new(gaps, stream)?;
+                positive(rate.peak())?;
+                let scale = match units.filter(|_| exact_count) {
+                    Some(units) => unit.clone().scale_to(units)?,
+                    None => 1.0,
+                };
+                Process::Varying { unit, course: Course::of(rate), scale, last_ns: 0 }
             }
         })
     }
@@ -200,14 +240,74 @@ impl Process {
     fn offset_ns(&mut self, index: u64) -> Option<u64> {
         match self {
             Process::Burst => Some(0),
-            Process::Constant { rate } => {
-                let ns = (index as f64 / *rate * NANOS).round();
-                (ns < MAX_GAP_NS).then_some(ns as u64)
-            }
+            Process::Bursts { size, every_ns } => (index / *size).checked_mul(*every_ns),
+            Process::Constant { rate } => whole_ns(index as f64 / *rate),
             Process::Gamma { gaps, stream, sum } => sum.add(gaps.sample(stream)),
             Process::Poisson { rate, stream, sum } => sum.add(poisson_gap_s(rng::unit(stream), *rate)),
+            Process::Varying { unit, course, scale, last_ns } => {
+                let offset_ns = whole_ns(course.time_of(unit.next()? * *scale)?)?;
+                // Two arrivals closer than a float can tell may come out in the wrong order.
+                *last_ns = offset_ns.max(*last_ns);
+                Some(*last_ns)
+            }
         }
     }
+}
+
+/// The arrivals of a process of rate one, in requests.
+#[derive(Clone, Debug)]
+enum UnitProcess {
+    Constant { next: u64 },
+    Gamma { gaps: Gamma<f64>, stream: Stream, sum: Sum },
+    Poisson { stream: Stream, sum: Sum },
+}
+
+impl UnitProcess {
+    fn new(gaps: Gaps, stream: Stream) -> Option<UnitProcess> {
+        let sum = Sum::default();
+        Some(match gaps {
+            Gaps::Constant => UnitProcess::Constant { next: 0 },
+            Gaps::Gamma { burstiness } => {
+                let gaps = Gamma::new(positive(burstiness)?, 1.0 / burstiness).ok()?;
+                UnitProcess::Gamma { gaps, stream, sum }
+            }
+            Gaps::Poisson => UnitProcess::Poisson { stream, sum },
+        })
+    }
+
+    /// The next arrival; `None` beyond 18 billion requests.
+    fn next(&mut self) -> Option<f64> {
+        match self {
+            UnitProcess::Constant { next } => {
+                *next += 1;
+                Some((*next - 1) as f64)
+            }
+            UnitProcess::Gamma { gaps, stream, sum } => sum.add_exact(gaps.sample(stream)),
+            UnitProcess::Poisson { stream, sum } => sum.add_exact(poisson_gap_s(rng::unit(stream), 1.0)),
+        }
+    }
+
+    /// By what to multiply so that the last of `units` arrivals lies at `units`. Equal gaps are exact as they are.
+    fn scale_to(mut self, units: u64) -> Option<f64> {
+        if let UnitProcess::Constant { .. } = self {
+            return Some(1.0);
+        }
+        let mut last = 0.0;
+        for _ in 0..units {
+            last = self.next()?;
+        }
+        positive(units as f64 / last)
+    }
+}
+
+/// Seconds as whole nanoseconds, rounded; `None` once they no longer fit.
+fn whole_ns(s: f64) -> Option<u64> {
+    let ns = (s * NANOS).round();
+    (ns < MAX_GAP_NS).then_some(ns as u64)
+}
+
+fn positive(x: f64) -> Option<f64> {
+    (x.is_finite() && x > 0.0).then_some(x)
 }
 
 const NANOS: f64 = 1e9;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::arrival::{Schedule, closed_index, paced_offset_ns};
+use super::arrival::{Schedule, joined_offset_ns, paced_offset_ns};
 use super::content::{Content, Item, Script};
 use super::deck::Deck;
 use super::recording::{Recording, Sent};
@@ -51,7 +51,7 @@ impl Preview {
             }
         };
         let Some(users) = level.load.users else {
-            let schedule = Schedule::new(level.load.arrivals, seed, &level.stop);
+            let schedule = Schedule::new(&level.load.arrivals, seed, &level.stop);
             return schedule.take(count).map(|due| preview(due.index, Some(due.offset_ns))).collect();
         };
         let units = level.stop.units.unwrap_or(u64::MAX);
@@ -62,9 +62,13 @@ impl Preview {
             let in_time = planned.take_while(|(_, offset_ns)| *offset_ns < end_ns).take(count);
             return in_time.map(|(index, offset_ns)| preview(index, Some(offset_ns))).collect();
         }
-        let last_first = closed_index(0, 1, users);
-        // Users start within microseconds of each other, which is no part of the plan's arrivals.
-        (0..units).take(count).map(|index| preview(index, (index < last_first).then_some(0))).collect()
+        // Users without a ramp start within microseconds of each other, which is no part of the plan's arrivals.
+        let ramp_ns = level.load.ramp_s().map_or(0, |s| (s * 1e9).round() as u64);
+        let first = |index| {
+            let user = u32::try_from(index).ok().filter(|user| *user < users)?;
+            Some(joined_offset_ns(user, users, ramp_ns))
+        };
+        (0..units).take(count).map(|index| preview(index, first(index))).collect()
     }
 }
 

@@ -93,6 +93,7 @@ impl Case {
             from_plan: self.records.iter().any(|finished| finished.sched_ms.is_some()),
             timestamps: tokload::plan::Timestamps::Both,
             steady_cut: tokload::plan::SteadyCut::Default,
+            steady_from_s: Some(0.0),
             users: None,
             counted: None,
         });

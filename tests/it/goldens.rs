@@ -78,6 +78,7 @@ fn whole_level(requests: &[(Record, Gaps)], length: Duration, slo: Slo) -> Level
         from_plan: false,
         timestamps: tokload::plan::Timestamps::Both,
         steady_cut: tokload::plan::SteadyCut::Default,
+        steady_from_s: Some(0.0),
         users: None,
         counted: None,
     })

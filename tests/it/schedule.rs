@@ -13,7 +13,7 @@ fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, Str
     let content = Content::new(&plan.workload);
     let mut all = BTreeMap::new();
     for shard in 0..shards {
-        for due in Dealt::new(Schedule::new(level.load.arrivals, seed, &level.stop), shard, shards) {
+        for due in Dealt::new(Schedule::new(&level.load.arrivals, seed, &level.stop), shard, shards) {
             let mut prompt = String::new();
             let item = Item { seed, phase: Phase::Measured, index: due.index };
             content.write_prompt(&mut prompt, item);

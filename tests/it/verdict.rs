@@ -70,7 +70,7 @@ fn a_thousand_good_requests_of_an_open_loop_are_valid_whatever_the_seed_and_the_
         ] {
             let mut plan = open_loop();
             plan.seed = seed;
-            plan.levels[0].load.arrivals = arrivals;
+            plan.levels[0].load.arrivals = arrivals.clone();
             let run = judged(&plan, course());
             assert_eq!(warnings(&run), [], "seed {seed}, {arrivals:?}");
             assert_eq!((run.verdict, run.levels[0].verdict), (Some(Verdict::Valid), Some(Verdict::Valid)));

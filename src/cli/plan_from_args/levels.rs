@@ -1,7 +1,8 @@
 //! How rates, concurrencies and lengths make levels.
 
+use super::rates::{self, Asked};
 use super::{RunArgs, Tool, trace, value};
-use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
+use crate::plan::{Arrivals, Error, Gaps, Level, Load, Plan, Stop};
 
 /// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
 ///
@@ -9,6 +10,7 @@ use crate::plan::{Arrivals, Error, Level, Load, Plan, Stop};
 /// - `--pace` with it: the same users with a schedule each.
 /// - `inf` without a concurrency: a burst. (aiperf's default instead is one user.)
 /// - a finite rate: an open loop, with the concurrency, if there is one, as its cap.
+/// - a rate over time, or bursts: in the place of one rate.
 /// - one of the two may be a list: one level of each.
 /// - a trace: its own times, with the concurrency as a cap.
 pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Error> {
@@ -21,6 +23,7 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
     }
     for level in &mut plan.levels {
         set_pace(args, &mut level.load)?;
+        rates::ramp_users(args, &mut level.load)?;
         value::set(&mut level.load.think_s, "--think-time", &args.think_time, value::seconds)?;
         value::set(&mut level.warmups, "--num-warmups", &args.num_warmups, value::integer)?;
         value::set(
@@ -30,10 +33,15 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
             value::seconds,
         )?;
         set_end(args, &mut level.stop)?;
-        // A trace has an end of its own.
-        if !is_replay && level.stop.units.is_none() && level.stop.duration_s.is_none() {
-            level.stop.units = units(tool, &level.load);
+        // A trace has an end of its own, and so has a rate over time.
+        let endless = level.stop.units.is_none() && level.stop.duration_s.is_none();
+        if !is_replay && endless {
+            level.stop.units = match level.load.arrivals.series() {
+                Some(_) => rates::units_of_ramp(args, level),
+                None => units(tool, &level.load),
+            };
         }
+        rates::ramp_up(args, level)?;
     }
     Ok(())
 }
@@ -78,20 +86,18 @@ fn loads(args: &RunArgs, tool: Tool, file_has_none: bool) -> Result<Option<Vec<L
     let shaped = args.request_rate.is_some()
         || args.max_concurrency.is_some()
         || args.arrival_pattern.is_some()
-        || args.burstiness.is_some();
+        || args.burstiness.is_some()
+        || rates::is_asked(args);
     if !shaped && !file_has_none {
         return Ok(None);
     }
-    let rates = args
-        .request_rate
-        .as_deref()
-        .map_or(Ok(vec![None]), |text| value::list("--request-rate", text, rate))?;
+    let rates = rates::asked(args)?;
     let caps = match args.max_concurrency.as_deref() {
         Some(text) => {
             let read = |option: &str, item: &str| value::integer(option, item).map(Some);
             value::list("--max-concurrency", text, read)?
         }
-        None if tool == Tool::Aiperf && rates == [None] => vec![Some(1)],
+        None if tool == Tool::Aiperf && rates == [Asked::AtOnce] => vec![Some(1)],
         None => vec![None],
     };
     if rates.len() > 1 && caps.len() > 1 {
@@ -100,20 +106,8 @@ fn loads(args: &RunArgs, tool: Tool, file_has_none: bool) -> Result<Option<Vec<L
         return Err(Error::new("--request-rate", "and --max-concurrency are both lists", remedy));
     }
     let shape = Shape::new(args)?;
-    let pairs = rates.iter().flat_map(|&rate| caps.iter().map(move |&cap| (rate, cap)));
+    let pairs = rates.iter().flat_map(|rate| caps.iter().map(move |&cap| (rate, cap)));
     pairs.map(|(rate, cap)| shape.load(rate, cap)).collect::<Result<_, _>>().map(Some)
-}
-
-/// A rate, `None` for `inf`.
-fn rate(option: &str, text: &str) -> Result<Option<f64>, Error> {
-    if text.trim().eq_ignore_ascii_case("inf") {
-        return Ok(None);
-    }
-    let remedy = "give requests per second, as in 2.5, a comma list of these, or inf";
-    match value::number(option, text) {
-        Ok(rate) if rate > 0.0 => Ok(Some(rate)),
-        _ => Err(Error::new(option, format!("'{text}' is not a rate"), remedy)),
-    }
 }
 
 /// How sends are spread: `--arrival-pattern` and `--burstiness`.
@@ -139,34 +133,38 @@ impl Shape {
         Ok(Shape { pattern, burstiness })
     }
 
-    fn load(self, rate: Option<f64>, cap: Option<u32>) -> Result<Load, Error> {
-        match rate {
-            Some(rate) => {
-                let arrivals = self.arrivals(rate)?;
+    fn load(self, asked: &Asked, cap: Option<u32>) -> Result<Load, Error> {
+        match asked {
+            Asked::Rate(rate) => {
+                let arrivals = rates::arrivals(self.gaps()?, rate.clone());
                 Ok(Load { arrivals, cap, users: None, think_s: 0.0 })
             }
-            None => {
+            Asked::Bursts(bursts) => {
+                self.without_rate(None)?;
+                Ok(Load { arrivals: bursts.clone(), cap, users: None, think_s: 0.0 })
+            }
+            Asked::AtOnce => {
                 self.without_rate(cap)?;
                 Ok(cap.map_or_else(|| Level::default().load, Load::closed))
             }
         }
     }
 
-    fn arrivals(self, rate: f64) -> Result<Arrivals, Error> {
+    fn gaps(self) -> Result<Gaps, Error> {
         let plain = self.burstiness.is_none_or(|k| k == 1.0);
         match self.pattern {
             Some(Pattern::Burst) => {
                 let remedy = "leave out the rate for a burst, or the pattern for a rate";
                 Err(Error::new("--arrival-pattern", "a burst has no rate", remedy))
             }
-            Some(Pattern::Constant) if plain => Ok(Arrivals::Constant { rate }),
+            Some(Pattern::Constant) if plain => Ok(Gaps::Constant),
             Some(Pattern::Constant | Pattern::Poisson) if !plain => {
                 let remedy = "use --arrival-pattern gamma, or leave it out";
                 Err(Error::new("--burstiness", "is the shape of gamma gaps", remedy))
             }
             _ => Ok(match self.burstiness {
-                Some(burstiness) if !plain => Arrivals::Gamma { rate, burstiness },
-                _ => Arrivals::Poisson { rate },
+                Some(burstiness) if !plain => Gaps::Gamma { burstiness },
+                _ => Gaps::Poisson,
             }),
         }
     }

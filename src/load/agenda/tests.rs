@@ -201,3 +201,30 @@ fn a_stopped_agenda_gives_nothing() {
     agenda.stop();
     assert_eq!(agenda.pop(Stamp::MAX), None);
 }
+
+#[test]
+fn users_of_all_shards_come_in_at_equal_gaps() {
+    for shards in [1, 2, 3] {
+        let mut first = Vec::new();
+        for shard in 0..shards {
+            let of = ClosedLoop { ramp: Some(Duration::from_millis(40)), ..of(5, shards, shard, 100) };
+            let mut agenda = begun(Agenda::closed(&of));
+            while let Some(at) = agenda.next() {
+                let due = agenda.pop(at).unwrap();
+                first.push((due.index, due.plan));
+            }
+        }
+        first.sort_unstable();
+        let expected: Vec<_> = (0..5).map(|user| (user, START + Duration::from_millis(10 * user))).collect();
+        assert_eq!(first, expected, "{shards} shards");
+    }
+    // Who would come in after the end does not.
+    let of = ClosedLoop {
+        ramp: Some(Duration::from_millis(40)),
+        duration: Duration::from_millis(25),
+        ..of(5, 1, 0, 100)
+    };
+    let mut agenda = begun(Agenda::closed(&of));
+    let came = std::iter::from_fn(|| agenda.pop(Stamp::MAX)).count();
+    assert_eq!(came, 3);
+}

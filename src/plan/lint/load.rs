@@ -2,6 +2,8 @@
 
 use crate::plan::{Finding, Grade, Level, Plan, Rule};
 
+/// Shorter levels have no ramp cut off, s.
+const WINDOWED_S: f64 = 60.0;
 /// Below as many requests a p99 rests on one of them, and chance decides which.
 pub(crate) const REQUESTS_MIN: u64 = 200;
 
@@ -9,6 +11,8 @@ pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
     found.extend(no_warmup(plan));
     found.extend(too_few(plan));
     found.extend(closed_loop(plan));
+    found.extend(ramp(plan));
+    found.extend(series(plan));
     if plan.runs == 1 {
         found.push(Finding::new(
             Rule::SingleRun,
@@ -57,6 +61,38 @@ fn closed_loop(plan: &Plan) -> Option<Finding> {
     })
 }
 
+/// Users who come in during what is measured, or whose coming in leaves little of it.
+fn ramp(plan: &Plan) -> Option<Finding> {
+    let short = |level: &&Level| {
+        let ramp_s = level.load.ramp_s().unwrap_or(0.0);
+        ramp_s > 0.0 && level.stop.duration_s.is_none_or(|s| s < WINDOWED_S || s < 2.0 * ramp_s)
+    };
+    let level = plan.levels.iter().find(short)?;
+    let ramp_s = level.load.ramp_s()?;
+    let evidence = match level.stop.duration_s {
+        Some(s) if s >= WINDOWED_S => format!("users come in for {ramp_s} s of a level of {s} s"),
+        _ => format!("users come in for {ramp_s} s, and that is part of what is measured"),
+    };
+    let remedy = format!("give --duration {:.0}s or more: users who come in are cut off then", {
+        (4.0 * ramp_s).max(WINDOWED_S).ceil()
+    });
+    Some(Finding::new(Rule::WindowShort, Grade::Info, evidence, remedy))
+}
+
+/// A load that varies as planned has no steady state; a level that ends with its series half done was perhaps not meant.
+fn series(plan: &Plan) -> Option<Finding> {
+    let level = plan.levels.iter().find(|level| level.load.has_own_shape())?;
+    let length_s = level.load.course()?.length_s();
+    let (mut evidence, remedy) = (
+        "the rate varies as planned: numbers are of all of it, and no steady state is looked for".to_owned(),
+        "read the series over time in the run file, or run each rate as a level of its own",
+    );
+    if let Some(s) = level.stop.duration_s.filter(|s| *s < length_s) {
+        evidence.push_str(&format!("; the level ends after {s} of its {length_s} s"));
+    }
+    Some(Finding::new(Rule::NotStationary, Grade::Info, evidence, remedy))
+}
+
 /// `1 level`, `2 of 5 levels`.
 fn of_levels(n: usize, plan: &Plan) -> String {
     match (n, plan.levels.len()) {
@@ -67,11 +103,12 @@ fn of_levels(n: usize, plan: &Plan) -> String {
 }
 
 impl Level {
-    /// Requests that the level will send, as far as its plan says: their number, or rate times duration, whichever is
-    /// less. `None` for users who send until a time is over.
+    /// Requests that the level will send, as far as its plan says: their number, or what its rate makes in its duration,
+    /// whichever is less. `None` for users who send until a time is over.
     #[must_use]
     pub fn requests_expected(&self) -> Option<u64> {
-        let by_time = self.load.rate().zip(self.stop.duration_s).map(|(rate, s)| (rate * s).round() as u64);
+        let course = self.load.course();
+        let by_time = course.zip(self.stop.duration_s).map(|(course, s)| course.count_by(s).round() as u64);
         [self.stop.units, by_time].into_iter().flatten().min()
     }
 }

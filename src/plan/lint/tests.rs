@@ -150,3 +150,41 @@ fn a_model_has_no_place_and_no_state_from_before() {
     };
     assert_eq!(found_in(&plan, &around), []);
 }
+
+#[test]
+fn a_load_that_varies_is_told_what_that_means() {
+    use crate::plan::{Gaps, Piece, Rate, Series, Varying};
+    let varying = |duration_s| {
+        let pieces = vec![Piece::steady(5.0, 60.0), Piece::steady(20.0, 60.0)];
+        let rate = Rate::Series(Series { pieces, repeat: false });
+        let arrivals = Arrivals::Varying(Varying { gaps: Gaps::Poisson, rate, exact_count: false });
+        let mut plan = good();
+        plan.levels[0].load.arrivals = arrivals;
+        plan.levels[0].stop = Stop { duration_s: Some(duration_s), ..Stop::default() };
+        let found = lint(&plan, &Surroundings::default());
+        let finding = found.into_iter().find(|finding| finding.rule == Rule::NotStationary).unwrap();
+        assert_eq!(finding.grade, Grade::Info);
+        finding.evidence
+    };
+    assert!(!varying(120.0).contains("ends"));
+    assert!(varying(90.0).ends_with("; the level ends after 90 of its 120 s"), "{}", varying(90.0));
+    let joining = |ramp_s, stop: Stop| {
+        found(|plan| {
+            plan.levels[0].load = Load { arrivals: Arrivals::Joining { ramp_s }, ..Load::closed(4) };
+            plan.levels[0].stop = stop;
+        })
+    };
+    let closed = (Rule::ClosedLoopWithoutQueueTime, Grade::Info);
+    let short = (Rule::WindowShort, Grade::Info);
+    let seconds = |s| Stop { duration_s: Some(s), ..Stop::default() };
+    assert_eq!(joining(30.0, seconds(120.0)), [closed]);
+    for (ramp_s, stop) in
+        [(80.0, seconds(120.0)), (5.0, seconds(59.0)), (30.0, Stop { units: Some(9000), ..Stop::default() })]
+    {
+        let mut found = joining(ramp_s, stop);
+        found.sort_unstable_by_key(|(rule, _)| *rule);
+        let mut expected = [closed, short];
+        expected.sort_unstable_by_key(|(rule, _)| *rule);
+        assert_eq!(found, expected);
+    }
+}

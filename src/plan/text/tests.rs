@@ -92,6 +92,35 @@ fn a_slip_in_a_distribution_is_refused_with_its_line() {
     assert!(error.wrong.contains("zeta") && error.wrong.contains("lognormal"), "{error}");
 }
 
+fn varying(gaps: Gaps, rate: Rate, exact_count: bool) -> Arrivals {
+    Arrivals::Varying(Varying { gaps, rate, exact_count })
+}
+
+fn series(repeat: bool) -> Rate {
+    let pieces = vec![Piece::steady(0.0, 1.5), Piece::ramp(0.0, 50.0, 60.0, Shape::Linear)];
+    Rate::Series(Series { pieces, repeat })
+}
+
+#[test]
+fn a_rate_over_time_stands_where_one_rate_would() {
+    let arrivals = |rate: &str| {
+        let text =
+            format!("[[levels]]\nload = {{ arrivals = {{ process = \"poisson\", rate = {rate} }} }}\n");
+        Plan::from_toml(&text, 0).map(|plan| plan.levels[0].load.arrivals.clone())
+    };
+    let table = "{ pieces = [{ rate = 0, length_s = 1.5 }, { rate = 0, to_rate = 50, length_s = 60 }] }";
+    assert_eq!(arrivals(table), Ok(varying(Gaps::Poisson, series(false), false)));
+    // A number is what it always was, also with a flag that says what is so anyway.
+    assert_eq!(arrivals("5"), Ok(Arrivals::Poisson { rate: 5.0 }));
+    assert_eq!(arrivals("5, exact_count = false"), Ok(Arrivals::Poisson { rate: 5.0 }));
+    let error = arrivals("{ pieces = [{ rate = 1, to_rat = 2, length_s = 3 }] }").unwrap_err();
+    assert_eq!(error.subject, "line 2, `levels.load.arrivals.rate.pieces.to_rat`");
+    assert_eq!(error.remedy, "did you mean `to_rate`?");
+    let error = arrivals("\"fast\"").unwrap_err();
+    assert!(error.wrong.contains("a number of requests per second, or a table of pieces"), "{error}");
+    assert!(arrivals("{ pieces = [{ rate = 1, length_s = 3, shape = \"cubic\" }] }").is_err());
+}
+
 #[test]
 fn every_process_round_trips() {
     let processes = [
@@ -102,6 +131,12 @@ fn every_process_round_trips() {
         Arrivals::Gamma { rate: 3.0, burstiness: 0.25 },
         Arrivals::Poisson { rate: 1e6 },
         Arrivals::Trace { speedup: 0.5 },
+        Arrivals::Joining { ramp_s: 30.0 },
+        Arrivals::Bursts { size: 32, every_s: 2.5 },
+        varying(Gaps::Constant, Rate::Steady(5.0), true),
+        varying(Gaps::Gamma { burstiness: 2.0 }, Rate::Steady(5.0), true),
+        varying(Gaps::Poisson, series(false), false),
+        varying(Gaps::Gamma { burstiness: 2.0 }, series(true), true),
     ];
     for arrivals in processes {
         let mut plan = full_plan();

@@ -60,7 +60,7 @@ impl<'a> Facts<'a> {
             users: load.users.map(f64::from).filter(|_| load.interval_s().is_none()),
             think_s: load.think_s,
             choices: f64::from(choices),
-            asked_s: load.rate(),
+            asked_s: level.asked_s(),
             capped: load.cap.is_some() || load.interval_s().is_some(),
             whole_level: level.window.whole_level,
             offered_s: rates.offered_s,

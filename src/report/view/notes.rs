@@ -133,11 +133,15 @@ impl Notes<'_> {
     fn arrivals(&mut self) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
-            let asked = setting.load.rate().map(|asked| match planned_rate(level) {
-                Some(planned) => {
-                    format!("asked {} req/s, planned {}", format::typed(asked), format::rate(planned))
+            let asked = level.asked_s().map(|asked| {
+                let asked = match setting.load.rate() {
+                    Some(rate) => format!("asked {} req/s", format::typed(rate)),
+                    None => format!("asked {} req/s on average", format::rate(asked)),
+                };
+                match planned_rate(level) {
+                    Some(planned) => format!("{asked}, planned {}", format::rate(planned)),
+                    None => asked,
                 }
-                None => format!("asked {} req/s", format::typed(asked)),
             });
             if !setting.load.judged_from_plan() || level.counts.ok == 0 {
                 asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));

@@ -10,7 +10,7 @@ use super::self_check::SelfCheckBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
-use crate::plan::{Arrivals, Level, Load};
+use crate::plan::{Arrivals, Gaps, Level, Load, Varying};
 use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
@@ -255,6 +255,20 @@ impl From<WindowBlock> for Window {
     }
 }
 
+impl LevelBlock {
+    /// The rate that was asked for on average over the time that requests are counted in, per second; `None` where there
+    /// is none, or the load is not known to this tokload.
+    #[must_use]
+    pub fn asked_s(&self) -> Option<f64> {
+        let load = self.setting.read().ok()?.load;
+        let (window, span) = (self.window, self.span);
+        let (from_ns, until_ns) =
+            if window.whole_level { (span.t0_ns, span.t1_ns) } else { (window.start_ns, window.end_ns) };
+        let since_start = |ns: u64| ns.saturating_sub(span.t0_ns) as f64 / 1e9;
+        load.asked_between(since_start(from_ns), since_start(until_ns))
+    }
+}
+
 impl From<RecordRange> for RecordsBlock {
     fn from(range: RecordRange) -> RecordsBlock {
         RecordsBlock { first: range.first, count: range.count }
@@ -276,11 +290,19 @@ fn bodies(result: &LevelResult) -> Option<String> {
 /// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.
 #[must_use]
 pub fn load_label(load: &Load) -> String {
-    let mut label = match (load.users, load.arrivals) {
+    let mut label = match (load.users, &load.arrivals) {
         (Some(1), _) => "1 user".to_owned(),
         (Some(users), _) => format!("{users} users"),
-        (None, Arrivals::Closed | Arrivals::Paced { .. }) => "closed loop".to_owned(),
+        (None, Arrivals::Closed | Arrivals::Joining { .. } | Arrivals::Paced { .. }) => {
+            "closed loop".to_owned()
+        }
         (None, Arrivals::Burst) => "burst".to_owned(),
+        (None, Arrivals::Bursts { size, every_s }) => format!("{size} every {every_s} s"),
+        (None, Arrivals::Varying(Varying { gaps, rate, .. })) => match gaps {
+            Gaps::Constant => format!("constant {rate}/s"),
+            Gaps::Gamma { burstiness } => format!("gamma({burstiness}) {rate}/s"),
+            Gaps::Poisson => format!("poisson {rate}/s"),
+        },
         (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
         (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
         (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate}/s"),
@@ -292,6 +314,9 @@ pub fn load_label(load: &Load) -> String {
     }
     if let (Some(_), Some(rate)) = (load.interval_s(), load.rate()) {
         label += &format!(" paced {rate}/s");
+    }
+    if let Some(ramp_s) = load.ramp_s() {
+        label += &format!(" in {ramp_s} s");
     }
     if load.think_s > 0.0 {
         label += &format!(" think {} s", load.think_s);

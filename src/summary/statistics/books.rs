@@ -15,7 +15,10 @@ pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
     // Who was never taken in hand has no life, and would count as an end.
     let little = Little::of(lives.filter(|life| life.nanos() > 0), window)?;
     let counted = level.input.counted;
-    let users = level.input.users.filter(|_| !level.cut.fixed.whole_level);
+    // While users are still coming in there are fewer than their number.
+    let all_in_ns = level.input.steady_from_s.map(|s| level.input.span.t0.as_nanos() as f64 + s * 1e9);
+    let all_in = all_in_ns.is_some_and(|ns| window.start as f64 >= ns);
+    let users = level.input.users.filter(|_| all_in && !level.cut.fixed.whole_level);
     Some(LittleStatistics {
         start_ns: window.start,
         end_ns: window.end,

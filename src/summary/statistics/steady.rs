@@ -1,6 +1,7 @@
 //! Whether a level had a steady state, and where it begins.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::metrics::{Class, Record};
 use crate::plan::SteadyCut;
@@ -100,14 +101,18 @@ fn under_way<'a>(level: &Level<'a>) -> Cow<'a, InFlight> {
     Cow::Owned(InFlight::of(level.measured.iter().map(life)))
 }
 
-/// The window as long as requests were planned; of a whole level without its ramp.
+/// The window as long as requests were planned; of a whole level without its ramp. Nothing of a load that grows as
+/// planned.
 fn trend_span(level: &Level<'_>) -> Option<Span> {
     let input = &level.input;
     let end = input.window.end.min(input.span.t1).as_nanos();
+    let lead_in = Duration::try_from_secs_f64(input.steady_from_s?).unwrap_or(Duration::MAX);
+    let steady = (input.span.t0 + lead_in).as_nanos();
     if !input.window.whole_level {
-        return Some(Span { end, ..stretch(&input.window) });
+        let Span { start, .. } = stretch(&input.window);
+        return Some(Span { start: start.max(steady), end });
     }
-    let start = input.span.t0.as_nanos();
+    let start = steady.min(end);
     let length = end.saturating_sub(start);
     let ok = level.measured.iter().filter(|record| record.outcome.is_ok());
     let mut lives: Vec<u64> = ok.map(|record| record.stream_plan_ns()).collect();

@@ -3,7 +3,7 @@
 use super::words::{count, percent, seconds, time};
 use crate::metrics::Metric;
 use crate::plan::lint::{REQUESTS_MIN, few_requests};
-use crate::plan::{Arrivals, Finding, Grade, Plan, Rule};
+use crate::plan::{Arrivals, Finding, Gaps, Grade, Plan, Rule};
 use crate::stats::{Coarse, Quantile};
 use crate::verdict::Facts;
 
@@ -65,33 +65,34 @@ fn window_short(facts: &Facts) -> Option<Finding> {
 /// Planned sends over the time they were planned for, against the rate asked for, in standard deviations of the
 /// process: `rate * cv / sqrt(n)`.
 fn realised_rate(facts: &Facts) -> Option<Finding> {
-    let asked = facts.level.load.rate()?;
     let (n, times) = (facts.counts.planned as f64, facts.times);
-    let s = if times.whole_level { times.planned_s } else { times.window_s };
+    let (from_s, s) = if times.whole_level { (0.0, times.planned_s) } else { (times.cut_s, times.window_s) };
     if n < 2.0 || s <= 0.0 {
         return None;
     }
-    let cv = match facts.level.load.arrivals {
-        Arrivals::Gamma { burstiness, .. } => 1.0 / burstiness.sqrt(),
-        Arrivals::Poisson { .. } => 1.0,
-        Arrivals::Burst
-        | Arrivals::Closed
-        | Arrivals::Constant { .. }
-        | Arrivals::Paced { .. }
-        | Arrivals::Trace { .. } => 0.0,
-    };
+    // Over the same time: a rate may vary.
+    let load = &facts.level.load;
+    let asked = load.asked_between(from_s, from_s + s)?;
+    let cv = load.arrivals.gaps().map_or(0.0, Gaps::variation);
     let realised = n / s;
     let deviation = asked * cv / n.sqrt();
-    // One request more or less lies at the edges of the time, whatever the process.
-    let edge = 2.0 * asked / n;
+    // One request more or less, or one burst, lies at the edges of the time, whatever the process.
+    let edge = 2.0 * f64::from(load.burst_size().unwrap_or(1)) * asked / n;
     if (realised - asked).abs() <= DEVIATIONS_MAX * deviation + edge {
         return None;
     }
-    let mut evidence = format!("{realised:.3} requests/s were planned where {asked} were asked for");
+    let mut evidence =
+        format!("{realised:.3} requests/s were planned where {} were asked for", rate_text(asked));
     if deviation > 0.0 {
         evidence.push_str(&format!(", {:.1} standard deviations away", (realised - asked).abs() / deviation));
     }
     Some(Finding::new(Rule::RealisedRateOff, Grade::Warn, evidence, "take another --seed, or a longer level"))
+}
+
+/// A rate as it was typed, or, on average over a time, to a thousandth.
+fn rate_text(rate: f64) -> String {
+    let thousandths = (rate * 1e3).round() / 1e3;
+    if (thousandths - rate).abs() < 1e-9 * rate { format!("{rate}") } else { format!("{thousandths:.3}") }
 }
 
 fn cap_reached(facts: &Facts) -> Option<Finding> {
@@ -116,6 +117,10 @@ fn cap_reached(facts: &Facts) -> Option<Finding> {
 
 /// Slices of equal length, each with enough requests for its median to be one.
 fn time_slice_outlier(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    // Where the load comes and goes, so does its latency.
+    if facts.level.load.has_own_shape() {
+        return None;
+    }
     // Where lengths differ, so do medians of a few requests.
     let alike = !plan.workload.is_recorded() && plan.workload.output_tokens.fixed().is_some();
     let needed = if alike { 10 } else { 50 };

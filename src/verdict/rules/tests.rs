@@ -4,6 +4,7 @@ use crate::metrics::{Class, Kind, Metric, Outcome, TimeoutPhase};
 use crate::plan::{
     Arrivals, Distribution, Grade, Lengths, Level, Load, Prefix, Rule, SteadyCut, Stop, Timestamps,
 };
+use crate::plan::{Gaps, Piece, Rate, Shape, Varying};
 use crate::run::HostCheck;
 use crate::stats::little::{Counted, Verdict as Books};
 use crate::stats::{Quantile, Series};
@@ -232,15 +233,43 @@ fn a_rate_may_be_off_by_three_deviations_of_its_process() {
     let realised = |arrivals, per_s: f64| {
         found(|f| (f.level.load.arrivals, f.times.planned_s) = (arrivals, 1000.0 / per_s))
     };
-    let poisson = Arrivals::Poisson { rate: 10.0 };
-    assert_eq!([realised(poisson, 9.05), realised(poisson, 10.95)], [vec![], vec![]]);
-    assert_eq!(realised(poisson, 9.02), warn(Rule::RealisedRateOff));
-    assert_eq!(realised(poisson, 10.98), warn(Rule::RealisedRateOff));
+    let poisson = || Arrivals::Poisson { rate: 10.0 };
+    assert_eq!([realised(poisson(), 9.05), realised(poisson(), 10.95)], [vec![], vec![]]);
+    assert_eq!(realised(poisson(), 9.02), warn(Rule::RealisedRateOff));
+    assert_eq!(realised(poisson(), 10.98), warn(Rule::RealisedRateOff));
     let bursty = Arrivals::Gamma { rate: 10.0, burstiness: 0.25 };
     assert_eq!(realised(bursty, 9.02), [], "gaps of twice the spread");
-    let constant = Arrivals::Constant { rate: 10.0 };
-    assert_eq!([realised(constant, 10.01), realised(constant, 9.99)], [vec![], vec![]]);
-    assert_eq!(realised(constant, 10.03), warn(Rule::RealisedRateOff));
+    let constant = || Arrivals::Constant { rate: 10.0 };
+    assert_eq!([realised(constant(), 10.01), realised(constant(), 9.99)], [vec![], vec![]]);
+    assert_eq!(realised(constant(), 10.03), warn(Rule::RealisedRateOff));
+}
+
+#[test]
+fn a_rate_that_varies_is_held_against_what_was_asked_over_the_same_time() {
+    // From 0 to 20/s in 100 s, then 20/s: 1000 requests in the first 100 s, and 2000 in 150.
+    let pieces = vec![Piece::ramp(0.0, 20.0, 100.0, Shape::Linear)];
+    let rate = Rate::Series(crate::plan::Series { pieces, repeat: false });
+    let arrivals = Arrivals::Varying(Varying { gaps: Gaps::Poisson, rate, exact_count: false });
+    let of =
+        |planned_s| found(|f| (f.level.load.arrivals, f.times.planned_s) = (arrivals.clone(), planned_s));
+    assert_eq!(of(100.0), []);
+    assert_eq!(of(150.0), warn(Rule::RealisedRateOff));
+    // In a window behind the ramp 1000 requests take 50 s.
+    let window = |s| {
+        found(|f| {
+            f.level.load.arrivals = arrivals.clone();
+            (f.times.whole_level, f.times.cut_s, f.times.window_s) = (false, 100.0, s);
+        })
+    };
+    assert_eq!([window(50.0), window(60.0)], [vec![], warn(Rule::RealisedRateOff)]);
+    // Bursts of 100 every 10 s: one of them more or less lies at the edges.
+    let bursts = |planned_s| {
+        found(|f| {
+            f.level.load.arrivals = Arrivals::Bursts { size: 100, every_s: 10.0 };
+            f.times.planned_s = planned_s;
+        })
+    };
+    assert_eq!([bursts(100.0), bursts(90.0), bursts(60.0)], [vec![], vec![], warn(Rule::RealisedRateOff)]);
 }
 
 #[test]

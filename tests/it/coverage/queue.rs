@@ -30,7 +30,7 @@ pub fn ttft_ns(arrivals: Arrivals, seed: u64, run_in: usize, n: usize) -> Vec<u6
         planned_ns: Vec::new(),
         ttft_ns: vec![0; run_in + n],
     };
-    for due in Schedule::new(arrivals, seed, &stop) {
+    for due in Schedule::new(&arrivals, seed, &stop) {
         queue.send(START_NS + due.offset_ns);
     }
     queue.run_until(Stamp::MAX);
