@@ -2,9 +2,14 @@
 //!
 //! An alias never changes a meaning. Where the other tool means something else by a name, its value is converted or
 //! the option is refused with what to do instead; nothing is silently ignored but what says what is so anyway. Names
-//! are spelt with dashes; the reading of a command line is `normalise`'s.
+//! are spelt with dashes; the reading of a command line is `normalise`'s. What becomes of every option of the other
+//! tools is shown by `FLAGS.md`, a page that a test writes from this table, below.
+
+#![doc = include_str!("FLAGS.md")]
 
 mod guidellm;
+mod servebench;
+mod sglang;
 
 use serde_json::{Map, Value as Json};
 
@@ -46,11 +51,39 @@ pub fn verdict(tool: Tool, option: &str) -> Option<Verdict> {
         Noted(name, _) | Same(name) => Verdict::Mapped(name),
         Refuse(_, remedy) => Verdict::Refused(remedy),
     };
-    let own = || Name::Run.info().flags.iter().find(|flag| flag.long == option).map(|flag| flag.long);
+    let own = || Name::Run.info().flags.iter().find(|flag| is_spelt(flag, option)).map(|flag| flag.long);
     of_tool(tool, option)
         .map(of_action)
         .or_else(|| own().map(Verdict::Mapped))
         .or_else(|| of_any_tool(option).map(of_action))
+}
+
+/// What is wrong with `option` on a command line of `tool`, where it is refused whatever its value.
+#[must_use]
+pub fn wrong(tool: Tool, option: &str) -> Option<&'static str> {
+    let own = Name::Run.info().flags.iter().any(|flag| is_spelt(flag, option));
+    let action = of_tool(tool, option).or_else(|| of_any_tool(option).filter(|_| !own))?;
+    match action {
+        Refuse(wrong, _) => Some(wrong),
+        _ => None,
+    }
+}
+
+/// The options of ours, with their values, that `option` with this value is read as, if its value is read here at all:
+/// nothing where it says what is so anyway, else what is wrong with the value and what to do instead.
+#[must_use]
+pub fn converted(tool: Tool, option: &str, value: &str) -> Option<Result<String, String>> {
+    let Convert(convert) = of_tool(tool, option).or_else(|| of_any_tool(option))? else { return None };
+    let words = |pairs: Vec<(&str, String)>| {
+        let words: Vec<String> = pairs.iter().map(|(option, value)| format!("{option} {value}")).collect();
+        words.join(" ").trim_end().to_owned()
+    };
+    Some(convert(value).map(words).map_err(|(wrong, remedy)| format!("{wrong}; {remedy}")))
+}
+
+/// Whether `option` is that option of ours, long or short.
+fn is_spelt(flag: &argh::FlagInfo<'_>, option: &str) -> bool {
+    flag.long == option || flag.short.is_some_and(|short| option == format!("-{short}"))
 }
 
 /// What to do with an option.
@@ -86,12 +119,17 @@ pub(super) fn of_tool(tool: Tool, option: &str) -> Option<&'static Action> {
 
 /// The action for an option that is not ours, whoever's it is.
 pub(super) fn of_any_tool(option: &str) -> Option<&'static Action> {
-    find(OF_ANY_TOOL.iter().map(|(names, action)| (*names, action)), option)
+    find(of_any().map(|(names, action)| (*names, action)), option)
+}
+
+/// Options that are not ours: first those that one tool alone has, which patterns of the others would cover.
+fn of_any() -> impl Iterator<Item = &'static (&'static [&'static str], Action)> {
+    [sglang::TABLE, servebench::TABLE, guidellm::TABLE, OF_ANY_TOOL].into_iter().flatten()
 }
 
 /// All names of the table that are spelt out, for finding the nearest.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OF_ANY_TOOL.iter().flat_map(|(names, _)| names.iter().copied()).filter(|name| !name.ends_with('*'))
+    of_any().flat_map(|(names, _)| names.iter().copied()).filter(|name| !name.ends_with('*'))
 }
 
 fn find(
@@ -112,7 +150,14 @@ const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or 
                         --prefix-prompt-length";
 const DATA: &str = "give a local file by --dataset-path, or --random-input-len and --random-output-len";
 const TIMES: &str = "give a trace with times by --trace, or the load by --request-rate and --arrival-pattern";
-const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
+const SAVED: &str = "leave it out: every run is saved as tokload-TIME.json, or by --output-file";
+const HUB: &str = "is about a data set that would be downloaded";
+const HUB_REMEDY: &str =
+    "give a local file by --dataset-path, and the length of answers by --random-output-len";
+const IMAGES: &str = "is about images, sound or films, and prompts are texts here";
+const IMAGES_REMEDY: &str =
+    "leave it out, or give ready messages with data URLs in a data set of --dataset-path";
+const PROFILER: &str = "start and stop it by hand: POST /start_profile and /stop_profile";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
@@ -121,7 +166,7 @@ const REPEAT: &str =
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
-static OF_ONE_TOOL: [(Tool, &[&str], Action); 7] = [
+static OF_ONE_TOOL: [(Tool, &[&str], Action); 8] = [
     (
         Tool::Aiperf,
         &["--num-prompts"],
@@ -131,6 +176,7 @@ static OF_ONE_TOOL: [(Tool, &[&str], Action); 7] = [
         ),
     ),
     (Tool::Aiperf, &["--model", "--model-names", "-m"], Convert(models)),
+    (Tool::Aiperf, &["--url", "-u"], Convert(urls)),
     (
         Tool::Aiperf,
         &["--stream"],
@@ -202,17 +248,39 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--warmup-*"], Refuse(LATER, WARMUPS)),
     (&["--ramp-up-*", "--request-rate-ramp-duration", "--concurrency-ramp-duration"], Refuse(LATER, SWEEP)),
-    (&["--request-rate-series", "--probe-request-rate"], Refuse(LATER, SWEEP)),
+    (&["--request-rate-series"], Refuse(LATER, SWEEP)),
+    (
+        &["--probe-request-rate"],
+        Refuse(
+            "sends other requests beside the load",
+            "run a second tokload beside this one, with --request-rate and --random-output-len 1",
+        ),
+    ),
     (&["--prefill-concurrency*"], Refuse(LATER, "use --max-concurrency")),
     (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --pace")),
     (
         &["--exact-count", "--strict-request-rate"],
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
-    (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
+    (&["--self-timed"], Same("--fixed-schedule")),
+    (
+        &["--no-self-timed"],
+        Refuse(
+            "leaves the times of a trace unused",
+            "leave out --dataset-name timed_trace as well: the file of --dataset-path alone is sent at --request-rate",
+        ),
+    ),
     (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
+    (
+        &["--sweep-summary-percentiles"],
+        Refuse(LATER, "use --metric-percentiles: every level has a block of its own"),
+    ),
+    (
+        &["--sweep-num-prompts-factor"],
+        Refuse(LATER, "leave out --num-prompts: a level of N users has max(16, 4 N) requests then"),
+    ),
     (
         &["--sweep-*", "--parameter-sweep-*", "--no-parameter-sweep-*", "--no-sweep-table", "--variant"],
         Refuse(LATER, SWEEP),
@@ -241,7 +309,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--set-consistent-seed", "--no-set-consistent-seed", "--vary-seed-*", "--no-vary-seed-*"],
         Refuse(LATER, REPEAT),
     ),
-    (&["--ruleset", "--scenario", "--unsafe-override"], Refuse(LATER, "give the options one by one")),
+    (
+        &["--ruleset", "--scenario", "--unsafe-override"],
+        Refuse(
+            LATER,
+            "give the options one by one, or a workload by --preset (chat, rag, code, agent and others)",
+        ),
+    ),
     // What to ask.
     (
         &[
@@ -281,33 +355,92 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--extra-request-body"], Same("--extra-body")),
     (&["--use-legacy-max-tokens"], Accept(Nothing)),
     (
-        &["--logprobs", "--use-beam-search", "--chat-template-kwargs"],
-        Refuse(LATER, "give the field by --extra-body"),
+        &["--logprobs"],
+        Refuse(
+            "is a field of the request",
+            r#"give it by --extra-body: '{"logprobs":5}' for completions, '{"logprobs":true,"top_logprobs":5}' for chat"#,
+        ),
+    ),
+    (
+        &["--use-beam-search"],
+        Refuse(
+            "is read and left unused by vLLM's own client",
+            r#"leave it out, or give the field by --extra-body '{"use_beam_search":true}'"#,
+        ),
+    ),
+    (
+        &["--chat-template-kwargs"],
+        Refuse(
+            "is for a client that writes out the chat template itself",
+            r#"give it to the server by --extra-body, as in '{"chat_template_kwargs":{"enable_thinking":false}}'"#,
+        ),
     ),
     (
         &["--random-batch-size", "--prompt-batch-size", "--batch-size*", "-b", "--no-reranker"],
         Refuse(LATER, "leave it out: a request has one prompt"),
     ),
-    (&["--random-mm-*", "--enable-multimodal-chat", "--custom-ensure-client-side-data"], Refuse(LATER, DATA)),
+    (
+        &["--random-mm-*", "--enable-multimodal-chat", "--custom-ensure-client-side-data"],
+        Refuse(IMAGES, IMAGES_REMEDY),
+    ),
     (
         &["--audio-*", "--image-*", "--video-*", "--download-video-content", "--uuid-and-strip"],
-        Refuse(LATER, DATA),
+        Refuse(IMAGES, IMAGES_REMEDY),
     ),
-    (&["--rankings-*", "--accuracy-*", "--prompt-corpus"], Refuse(LATER, DATA)),
-    (&["--input-file", "--prompts"], Same("--dataset-path")),
+    (
+        &["--accuracy-*"],
+        Refuse("is about whether answers are right", "leave it out, and measure that with a tool for it"),
+    ),
+    (
+        &["--rankings-*"],
+        Refuse("is about rankings, which are not asked for here", "use --backend raw with a body of yours"),
+    ),
+    (
+        &["--prompt-corpus", "--random-corpus-style"],
+        Refuse(
+            "is about aiperf's own texts",
+            "leave it out: prompts are of words that are one token each in most tokenizers; give texts by --dataset-path",
+        ),
+    ),
+    (
+        &["--system-prompt", "--system-prompt-file"],
+        Refuse(LATER, "give messages with a system message in a data set of --dataset-path"),
+    ),
+    (&["--prompt-token-ids", "--tokenize-prompt"], Refuse(LATER, "leave it out: prompts are sent as texts")),
+    (&["--prompt-suffix"], Refuse(LATER, "write it into the prompts of a data set of --dataset-path")),
+    (
+        &["--max-model-len"],
+        Refuse(LATER, "leave it out: what the server refuses as too long is counted with its words"),
+    ),
+    (&["--hf-text-column"], Same("--dataset-column")),
+    (&["--input-file"], Same("--dataset-path")),
     (&["--custom-dataset-type"], Convert(custom_dataset_type)),
     (&["--public-dataset"], Refuse("would download a data set", DATA)),
     (&["--dataset-sampling-strategy"], Convert(sampling_strategy)),
     (&["--sharegpt-output-len", "--hf-output-len"], Same("--random-output-len")),
     (&["--custom-output-len"], Convert(custom_output_len)),
     (&["--allow-dataset-wrap"], Accept(Nothing)),
-    (&["--data"], Convert(guidellm::data)),
-    (&["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--bfcl-*"], Refuse(LATER, DATA)),
     (
-        &["--asr-*", "--blazedit-*", "--spec-bench-*", "--speed-bench-*", "--no-allow-dataset-wrap"],
-        Refuse(LATER, DATA),
+        &["--asr-*", "--bfcl-*", "--blazedit-*", "--hf-*", "--spec-bench-*", "--speed-bench-*"],
+        Refuse(HUB, HUB_REMEDY),
     ),
-    (&["--no-oversample", "--skip-chat-template", "--apply-chat-template"], Refuse(LATER, DATA)),
+    (
+        &["--sonnet-*"],
+        Refuse(
+            "cuts lines of a poem into prompts",
+            "give the file's lines as prompts by --dataset-path, or lengths by --random-input-len",
+        ),
+    ),
+    (&["--dataset-*", "--sharegpt-*", "--no-allow-dataset-wrap", "--no-oversample"], Refuse(LATER, DATA)),
+    // No template is written out here: messages go to the server as they are, other prompts as text.
+    (&["--skip-chat-template"], Accept(Nothing)),
+    (
+        &["--apply-chat-template"],
+        Refuse(
+            "is for a client that writes out the chat template itself",
+            "use --backend openai-chat, where the server does it",
+        ),
+    ),
     (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
     (
         &[
@@ -349,6 +482,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--inter-turn-*",
             "--max-idle-gap-*",
             "--max-context-length",
+            "--per-turn-input-len",
+            "--mooncake-num-rounds",
         ],
         Refuse(LATER, "leave it out: a session has one turn"),
     ),
@@ -398,7 +533,14 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--slo-attainment-fraction"], Refuse(LATER, "leave it out: the share of good requests is reported")),
     (&["--timeout"], Same("--request-timeout-seconds")),
     (&["--wait-for-model-timeout"], Same("--ready-check-timeout-sec")),
-    (&["--wait-for-model-*"], Refuse(LATER, "use --ready-check-timeout-sec")),
+    (&["--wait-for-model-mode"], Convert(ready_by)),
+    (
+        &["--wait-for-model-interval"],
+        Refuse(
+            "says how often a server is asked that is not ready",
+            "leave it out, and say by --ready-check-timeout-sec for how long",
+        ),
+    ),
     // The client.
     (&["--threads", "--num-workers"], Same("--workers")),
     (
@@ -415,18 +557,14 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--tag"], Same("--label")),
     (&["--output-details"], Same("--save-detailed")),
     (&["--export-level", "--profile-export-level"], Convert(export_level)),
-    (&["--save-result", "--result-filename", "--append-result"], Refuse(LATER, SAVED)),
+    (&["--artifact-dir", "--output-artifact-dir", "--report-dir"], Same("--result-dir")),
     (
-        &["--result-dir", "--artifact-dir", "--output-artifact-dir", "--report-dir", "--profile-export-*"],
-        Refuse(LATER, "give the whole path by --output-file"),
+        &["--profile-export-*"],
+        Refuse("names files of aiperf's forms", "give the path of the result by --output-file"),
     ),
     (
         &["--export*", "--output-*", "--auto-plot", "--no-auto-plot", "--plot-*", "--timeline-*"],
         Refuse(LATER, SAVED),
-    ),
-    (
-        &["--percentile-metrics", "--metric-percentiles"],
-        Refuse(LATER, "leave it out: p50 and p99 of TTFT, TPOT, ITL and E2E are printed, all are saved"),
     ),
     (&["--slice-duration"], Refuse(LATER, "leave it out: a series of at most 1800 bins is saved")),
     (&["--show-trace-timing", "--network-latency-*"], Refuse(LATER, MEASURE)),
@@ -436,7 +574,27 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
     (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
-    (&["--profile", "--server-profiler*"], Refuse(LATER, "start the server's profiler by hand")),
+    (
+        &["--profile"],
+        Refuse(
+            "is the server's profiler in vLLM and SGLang and a load in guidellm",
+            "start and stop the profiler by hand (POST /start_profile and /stop_profile), or give a load by \
+             --max-concurrency or --request-rate",
+        ),
+    ),
+    (
+        &["--profile-batch-threshold", "--profile-duration", "--server-profiler*"],
+        Refuse("is about the server's profiler", PROFILER),
+    ),
+    (&["--per-chunk-usage"], Same("--continuous-usage-stats")),
+    (
+        &["--no-steady-state", "--steady-state-*"],
+        Refuse(
+            "chooses the window of vLLM's client in Rust",
+            "use --steady-cut none, or leave it out: both the window and the whole level are saved",
+        ),
+    ),
+    (&["--random-cache-hit-fraction", "--random-cache-ratio"], Refuse(LATER, PREFIXES)),
     (&["--compare"], Refuse(LATER, "print each run by tokload report")),
 ];
 
@@ -486,6 +644,10 @@ fn models(value: &str) -> Converted {
     Ok(value.split(',').map(|name| ("--model", name.trim().to_owned())).collect())
 }
 
+fn urls(value: &str) -> Converted {
+    Ok(value.split(',').map(|url| ("--base-url", url.trim().to_owned())).collect())
+}
+
 fn aiperf_pattern(value: &str) -> Converted {
     match value {
         "concurrency_burst" => Err((
@@ -510,6 +672,11 @@ fn http_only(value: &str) -> Converted {
 
 fn json_only(value: &str) -> Converted {
     only(value, &["application/json"], "leave it out: bodies are JSON")
+}
+
+/// Both are so anyway: models are asked for, and one short request goes before a run.
+fn ready_by(value: &str) -> Converted {
+    only(value, &["both", "inference"], "leave it out: one short request goes before every run")
 }
 
 fn confidence(value: &str) -> Converted {
@@ -591,7 +758,7 @@ mod tests {
     #[test]
     fn every_alias_leads_to_an_option_of_ours() {
         let flags = Name::Run.info().flags;
-        let actions = OF_ANY_TOOL.iter().map(|(_, action)| action);
+        let actions = of_any().map(|(_, action)| action);
         for action in actions.chain(OF_ONE_TOOL.iter().map(|(.., action)| action)) {
             if let Same(name) | Noted(name, _) = action {
                 assert!(flags.iter().any(|flag| flag.long == *name), "{name}");
@@ -602,7 +769,7 @@ mod tests {
     #[test]
     fn no_name_stands_twice_and_none_hides_an_option_of_ours() {
         let flags = Name::Run.info().flags;
-        let all: Vec<&str> = OF_ANY_TOOL.iter().flat_map(|(names, _)| names.iter().copied()).collect();
+        let all: Vec<&str> = of_any().flat_map(|(names, _)| names.iter().copied()).collect();
         for (place, name) in all.iter().enumerate() {
             assert!(!all[..place].contains(name), "{name} stands twice");
             assert!(!flags.iter().any(|flag| flag.long == *name), "{name} is ours");
@@ -612,7 +779,7 @@ mod tests {
     #[test]
     fn every_exact_name_is_reached() {
         // A pattern above an exact name would shadow it.
-        for (names, action) in OF_ANY_TOOL {
+        for (names, action) in of_any() {
             for name in names.iter().filter(|name| !name.contains('*')) {
                 let found = of_any_tool(name).unwrap();
                 assert!(std::ptr::eq(found, action), "{name} is shadowed");
