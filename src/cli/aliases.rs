@@ -159,14 +159,12 @@ const IMAGES_REMEDY: &str =
     "leave it out, or give ready messages with data URLs in a data set of --dataset-path";
 const PROFILER: &str = "start and stop it by hand: POST /start_profile and /stop_profile";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
-const WARMUPS: &str = "use --num-warmups with a number of requests";
+const WARMUPS: &str = "use --num-warmups with a number of requests, which go at the level's own load";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
-const REPEAT: &str =
-    "leave it out: --num-runs runs every level that often, with requests of its own each time";
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
-static OF_ONE_TOOL: [(Tool, &[&str], Action); 8] = [
+static OF_ONE_TOOL: [(Tool, &[&str], Action); 9] = [
     (
         Tool::Aiperf,
         &["--num-prompts"],
@@ -177,6 +175,14 @@ static OF_ONE_TOOL: [(Tool, &[&str], Action); 8] = [
     ),
     (Tool::Aiperf, &["--model", "--model-names", "-m"], Convert(models)),
     (Tool::Aiperf, &["--url", "-u"], Convert(urls)),
+    (
+        Tool::Aiperf,
+        &["--failed-request-threshold"],
+        Noted(
+            "--failed-request-threshold",
+            "--failed-request-threshold is judged when the run is over; aiperf ends it early",
+        ),
+    ),
     (
         Tool::Aiperf,
         &["--stream"],
@@ -246,7 +252,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ],
         Same("--num-warmups"),
     ),
-    (&["--warmup-*"], Refuse(LATER, WARMUPS)),
+    (&["--warmup-*"], Refuse("gives a warm-up a load of its own", WARMUPS)),
     (&["--ramp-up-*", "--request-rate-ramp-duration", "--concurrency-ramp-duration"], Refuse(LATER, SWEEP)),
     (&["--request-rate-series"], Refuse(LATER, SWEEP)),
     (
@@ -256,7 +262,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "run a second tokload beside this one, with --request-rate and --random-output-len 1",
         ),
     ),
-    (&["--prefill-concurrency*"], Refuse(LATER, "use --max-concurrency")),
+    (
+        &["--prefill-concurrency*"],
+        Refuse(
+            "limits the requests that wait for their first token",
+            "use --max-concurrency, which limits all that are in flight",
+        ),
+    ),
     (&["--user-centric-rate", "--num-users"], Refuse(LATER, "use --max-concurrency with --pace")),
     (
         &["--exact-count", "--strict-request-rate"],
@@ -281,10 +293,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--sweep-num-prompts-factor"],
         Refuse(LATER, "leave out --num-prompts: a level of N users has max(16, 4 N) requests then"),
     ),
-    (
-        &["--sweep-*", "--parameter-sweep-*", "--no-parameter-sweep-*", "--no-sweep-table", "--variant"],
-        Refuse(LATER, SWEEP),
-    ),
     (&["--search-*", "--optuna-*", "--bo-constraint-mode", "--degradation-*"], Refuse(LATER, SWEEP)),
     (&["--concurrency-min", "--concurrency-max", "--concurrency-steps"], Refuse(LATER, SWEEP)),
     (
@@ -300,15 +308,31 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--repeat"], Same("--num-runs")),
     (&["--confidence-level"], Convert(confidence)),
-    (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
+    (&["--no-profile-run-disable-warmup-after-first"], Accept(Nothing)),
+    (
+        &["--profile-run-disable-warmup-after-first"],
+        Refuse("warms up before the first run only", "leave it out: --num-warmups go before every level"),
+    ),
+    (&["--parameter-sweep-cooldown-seconds", "--profile-run-cooldown-seconds"], Convert(cooldown)),
     (
         &["--convergence-*"],
         Refuse(LATER, "use --until-ci, which lengthens a level until a figure is known well enough"),
     ),
+    // Each level of each run has prompts and gaps of its own.
     (
-        &["--set-consistent-seed", "--no-set-consistent-seed", "--vary-seed-*", "--no-vary-seed-*"],
-        Refuse(LATER, REPEAT),
+        &["--no-parameter-sweep-same-seed", "--no-set-consistent-seed", "--vary-seed-per-trial"],
+        Accept(Nothing),
     ),
+    (
+        &["--no-vary-seed-per-trial", "--parameter-sweep-same-seed", "--set-consistent-seed"],
+        Refuse(
+            "sends the same prompts again, which a prefix cache then answers",
+            "leave it out: each level of each run has prompts of its own; --seed repeats a whole run",
+        ),
+    ),
+    (&["--parameter-sweep-mode"], Convert(sweep_mode)),
+    (&["--sweep-type"], Convert(sweep_type)),
+    (&["--no-sweep-table"], Refuse("hides the table over all levels", "leave it out, or use --format json")),
     (
         &["--ruleset", "--scenario", "--unsafe-override"],
         Refuse(
@@ -316,6 +340,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "give the options one by one, or a workload by --preset (chat, rag, code, agent and others)",
         ),
     ),
+    (&["--sweep-*", "--variant"], Refuse(LATER, SWEEP)),
     // What to ask.
     (
         &[
@@ -376,8 +401,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ),
     ),
     (
-        &["--random-batch-size", "--prompt-batch-size", "--batch-size*", "-b", "--no-reranker"],
-        Refuse(LATER, "leave it out: a request has one prompt"),
+        &["--batch-size", "--batch-size-text", "--prompt-batch-size", "--random-batch-size", "-b"],
+        Convert(batch),
+    ),
+    (&["--batch-size-*"], Refuse(IMAGES, IMAGES_REMEDY)),
+    (
+        &["--no-reranker"],
+        Refuse("is about rankings, which are not asked for here", "use --backend raw with a body of yours"),
     ),
     (
         &["--random-mm-*", "--enable-multimodal-chat", "--custom-ensure-client-side-data"],
@@ -473,7 +503,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--cache-bust"], Convert(cache_bust)),
     (&["--flush-cache", "--reset-kv-cache"], Same("--reset-prefix-cache")),
-    (&["--reset-*"], Refuse(LATER, "use --reset-prefix-cache, which knows the paths of vLLM and SGLang")),
+    (
+        &["--reset-*"],
+        Refuse(
+            "is about the call that empties a cache",
+            "use --reset-prefix-cache alone, which knows the paths of vLLM and SGLang",
+        ),
+    ),
     (
         &[
             "--multi-turn*",
@@ -510,16 +546,16 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, TIMES),
     ),
     (
-        &[
-            "--trajectory-*",
-            "--burst-phase-starts",
-            "--system-idle-*",
-            "--agentic-*",
-            "--omit-kv-hints",
-            "--force-min-tokens",
-            "--no-force-min-tokens",
-        ],
+        &["--trajectory-*", "--burst-phase-starts", "--system-idle-*", "--agentic-*", "--omit-kv-hints"],
         Refuse(LATER, TIMES),
+    ),
+    (&["--no-force-min-tokens"], Accept(Nothing)),
+    (
+        &["--force-min-tokens"],
+        Refuse(
+            "sends min_tokens",
+            "use --ignore-eos, which keeps answers as long as they are asked for, or --extra-body '{\"min_tokens\":N}'",
+        ),
     ),
     // Counting tokens.
     (&["--use-server-token-count", "--skip-tokenizer-init", "--trust-remote-code"], Accept(Nothing)),
@@ -547,7 +583,10 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--workers-max", "--max-workers", "--record-processors", "--record-processor-service-count"],
         Refuse("is about Python processes", "use --workers for threads, or leave it out for one per core"),
     ),
-    (&["--zmq-*", "--api-port", "--api-host"], Refuse(LATER, "leave it out: one process does it all")),
+    (
+        &["--zmq-*", "--api-port", "--api-host"],
+        Refuse("is about how aiperf's processes talk", "leave it out: one process does it all"),
+    ),
     (&["--verbose", "-v", "-vv", "--extra-verbose"], Accept(Nothing)),
     (&["--log-level", "--stats-interval"], Accept(Value)),
     // The result.
@@ -563,16 +602,29 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse("names files of aiperf's forms", "give the path of the result by --output-file"),
     ),
     (
-        &["--export*", "--output-*", "--auto-plot", "--no-auto-plot", "--plot-*", "--timeline-*"],
+        &["--export-outputs-json", "--output-*", "--auto-plot", "--plot-*", "--timeline-*"],
         Refuse(LATER, SAVED),
     ),
     (&["--slice-duration"], Refuse(LATER, "leave it out: a series of at most 1800 bins is saved")),
-    (&["--show-trace-timing", "--network-latency-*"], Refuse(LATER, MEASURE)),
+    (
+        &["--export-http-trace", "--show-trace-timing"],
+        Refuse(
+            "is about the parts of a request",
+            "use --save-detailed, which has connect, first byte and every other mark of each request",
+        ),
+    ),
+    (
+        &["--network-latency-*"],
+        Refuse(
+            "takes the way through the network off the latencies",
+            "leave it out: latencies are what a user has; --timestamps kernel takes the client's own part out",
+        ),
+    ),
     (
         &["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics", "--replica-header"],
         Refuse(LATER, MEASURE),
     ),
-    (&["--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
+    (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
     (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
     (
         &["--profile"],
@@ -677,6 +729,30 @@ fn json_only(value: &str) -> Converted {
 /// Both are so anyway: models are asked for, and one short request goes before a run.
 fn ready_by(value: &str) -> Converted {
     only(value, &["both", "inference"], "leave it out: one short request goes before every run")
+}
+
+/// Prompts of a request.
+fn batch(value: &str) -> Converted {
+    only(value, &["1"], "leave it out: a request has one prompt")
+}
+
+fn cooldown(value: &str) -> Converted {
+    match value.parse() {
+        Ok(0.0) => Ok(Vec::new()),
+        _ => Err((
+            format!("'{value}' is a pause between levels, which there is none of yet"),
+            "leave it out, and run the levels one by one with pauses of yours",
+        )),
+    }
+}
+
+/// All levels in turn, then all again.
+fn sweep_mode(value: &str) -> Converted {
+    only(value, &["repeated"], "leave it out: all levels are run in turn, then all again")
+}
+
+fn sweep_type(value: &str) -> Converted {
+    only(value, &["grid"], "leave it out, and give one list: --max-concurrency or --request-rate")
 }
 
 fn confidence(value: &str) -> Converted {
