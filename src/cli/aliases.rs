@@ -425,8 +425,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--rankings-*"],
         Refuse("is about rankings, which are not asked for here", "use --backend raw with a body of yours"),
     ),
+    (&["--random-corpus-style"], Convert(corpus_style)),
     (
-        &["--prompt-corpus", "--random-corpus-style"],
+        &["--prompt-corpus"],
         Refuse(
             "is about aiperf's own texts",
             "leave it out: prompts are of words that are one token each in most tokenizers; give texts by --dataset-path",
@@ -749,6 +750,11 @@ fn cooldown(value: &str) -> Converted {
 /// All levels in turn, then all again.
 fn sweep_mode(value: &str) -> Converted {
     only(value, &["repeated"], "leave it out: all levels are run in turn, then all again")
+}
+
+/// How `--random-range-ratio` spreads lengths; the words are ours either way.
+fn corpus_style(value: &str) -> Converted {
+    only(value, &["vllm"], "leave it out: lengths are spread evenly about the number given, as in vLLM")
 }
 
 fn sweep_type(value: &str) -> Converted {

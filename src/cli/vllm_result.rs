@@ -66,8 +66,8 @@ pub(super) fn save(
     dir: Option<&str>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut places: Vec<PathBuf> = Vec::new();
-    for (place, level) in levels.iter().enumerate() {
-        let saved = about(run, place, level, file.detailed);
+    for level in levels {
+        let saved = about(run, level, file.detailed);
         let object = vllm::to_json(level, &saved);
         let name = file.name.clone().unwrap_or_else(|| vllm::file_name(level, &saved));
         let mut path = within(dir, &name);
@@ -94,8 +94,8 @@ pub(super) fn save(
 pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool) -> Result<(), Failure> {
     match format {
         Format::Json => with_stdout(|out| {
-            for (place, level) in levels.iter().enumerate() {
-                let object = vllm::to_json(level, &about(run, place, level, false));
+            for level in levels {
+                let object = vllm::to_json(level, &about(run, level, false));
                 writeln!(out, "{}", Value::Object(object))?;
             }
             Ok(())
@@ -129,9 +129,10 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
     Ok(())
 }
 
-fn about(run: &RunFile, place: usize, level: &Level, detailed: bool) -> Saved {
+fn about(run: &RunFile, level: &Level, detailed: bool) -> Saved {
     let plan = run.plan.read().ok();
-    let setting = run.levels.get(place).and_then(|level| level.setting.read().ok());
+    let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
+    let setting = block.and_then(|block| block.setting.read().ok());
     let target = plan.as_ref().map(|plan| &plan.target);
     let mut metadata = run.metadata.clone();
     metadata.remove(SIMULATED_SERVER);

@@ -47,6 +47,8 @@ pub struct Answer {
 /// What is set, or known from elsewhere, of a level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
+    /// Place of the level in the run, from 0.
+    pub ordinal: usize,
     /// From the level's beginning to the end of its last request, s.
     pub duration_s: f64,
     /// Limits of a good request; `ttft_ms`, `tpot_ms` and `e2e_ms` count, as vLLM has no others.

@@ -77,6 +77,7 @@ pub fn level(
     }
     answers.sort_by_key(|(index, _)| *index);
     let about = About {
+        ordinal: block.ordinal,
         duration_s: seconds(end.nanos_since(t0)),
         slo: *slo,
         max_concurrency: load.users.or(load.cap),
