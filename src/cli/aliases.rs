@@ -2,9 +2,14 @@
 //!
 //! An alias never changes a meaning. Where the other tool means something else by a name, its value is converted or
 //! the option is refused with what to do instead; nothing is silently ignored but what says what is so anyway. Names
-//! are spelt with dashes; the reading of a command line is `normalise`'s.
+//! are spelt with dashes; the reading of a command line is `normalise`'s. What becomes of every option of the other
+//! tools is shown by `FLAGS.md`, a page that a test writes from this table, below.
+
+#![doc = include_str!("FLAGS.md")]
 
 mod guidellm;
+mod servebench;
+mod sglang;
 
 use serde_json::{Map, Value as Json};
 
@@ -46,11 +51,39 @@ pub fn verdict(tool: Tool, option: &str) -> Option<Verdict> {
         Noted(name, _) | Same(name) => Verdict::Mapped(name),
         Refuse(_, remedy) => Verdict::Refused(remedy),
     };
-    let own = || Name::Run.info().flags.iter().find(|flag| flag.long == option).map(|flag| flag.long);
+    let own = || Name::Run.info().flags.iter().find(|flag| is_spelt(flag, option)).map(|flag| flag.long);
     of_tool(tool, option)
         .map(of_action)
         .or_else(|| own().map(Verdict::Mapped))
         .or_else(|| of_any_tool(option).map(of_action))
+}
+
+/// What is wrong with `option` on a command line of `tool`, where it is refused whatever its value.
+#[must_use]
+pub fn wrong(tool: Tool, option: &str) -> Option<&'static str> {
+    let own = Name::Run.info().flags.iter().any(|flag| is_spelt(flag, option));
+    let action = of_tool(tool, option).or_else(|| of_any_tool(option).filter(|_| !own))?;
+    match action {
+        Refuse(wrong, _) => Some(wrong),
+        _ => None,
+    }
+}
+
+/// The options of ours, with their values, that `option` with this value is read as, if its value is read here at all:
+/// nothing where it says what is so anyway, else what is wrong with the value and what to do instead.
+#[must_use]
+pub fn converted(tool: Tool, option: &str, value: &str) -> Option<Result<String, String>> {
+    let Convert(convert) = of_tool(tool, option).or_else(|| of_any_tool(option))? else { return None };
+    let words = |pairs: Vec<(&str, String)>| {
+        let words: Vec<String> = pairs.iter().map(|(option, value)| format!("{option} {value}")).collect();
+        words.join(" ").trim_end().to_owned()
+    };
+    Some(convert(value).map(words).map_err(|(wrong, remedy)| format!("{wrong}; {remedy}")))
+}
+
+/// Whether `option` is that option of ours, long or short.
+fn is_spelt(flag: &argh::FlagInfo<'_>, option: &str) -> bool {
+    flag.long == option || flag.short.is_some_and(|short| option == format!("-{short}"))
 }
 
 /// What to do with an option.
@@ -86,12 +119,17 @@ pub(super) fn of_tool(tool: Tool, option: &str) -> Option<&'static Action> {
 
 /// The action for an option that is not ours, whoever's it is.
 pub(super) fn of_any_tool(option: &str) -> Option<&'static Action> {
-    find(OF_ANY_TOOL.iter().map(|(names, action)| (*names, action)), option)
+    find(of_any().map(|(names, action)| (*names, action)), option)
+}
+
+/// Options that are not ours: first those that one tool alone has, which patterns of the others would cover.
+fn of_any() -> impl Iterator<Item = &'static (&'static [&'static str], Action)> {
+    [sglang::TABLE, servebench::TABLE, guidellm::TABLE, OF_ANY_TOOL].into_iter().flatten()
 }
 
 /// All names of the table that are spelt out, for finding the nearest.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OF_ANY_TOOL.iter().flat_map(|(names, _)| names.iter().copied()).filter(|name| !name.ends_with('*'))
+    of_any().flat_map(|(names, _)| names.iter().copied()).filter(|name| !name.ends_with('*'))
 }
 
 fn find(
@@ -112,16 +150,21 @@ const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or 
                         --prefix-prompt-length";
 const DATA: &str = "give a local file by --dataset-path, or --random-input-len and --random-output-len";
 const TIMES: &str = "give a trace with times by --trace, or the load by --request-rate and --arrival-pattern";
-const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
+const SAVED: &str = "leave it out: every run is saved as tokload-TIME.json, or by --output-file";
+const HUB: &str = "is about a data set that would be downloaded";
+const HUB_REMEDY: &str =
+    "give a local file by --dataset-path, and the length of answers by --random-output-len";
+const IMAGES: &str = "is about images, sound or films, and prompts are texts here";
+const IMAGES_REMEDY: &str =
+    "leave it out, or give ready messages with data URLs in a data set of --dataset-path";
+const PROFILER: &str = "start and stop it by hand: POST /start_profile and /stop_profile";
 const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
-const WARMUPS: &str = "use --num-warmups with a number of requests";
+const WARMUPS: &str = "use --num-warmups with a number of requests, which go at the level's own load";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
-const REPEAT: &str =
-    "leave it out: --num-runs runs every level that often, with requests of its own each time";
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
-static OF_ONE_TOOL: [(Tool, &[&str], Action); 7] = [
+static OF_ONE_TOOL: [(Tool, &[&str], Action); 9] = [
     (
         Tool::Aiperf,
         &["--num-prompts"],
@@ -131,6 +174,15 @@ static OF_ONE_TOOL: [(Tool, &[&str], Action); 7] = [
         ),
     ),
     (Tool::Aiperf, &["--model", "--model-names", "-m"], Convert(models)),
+    (Tool::Aiperf, &["--url", "-u"], Convert(urls)),
+    (
+        Tool::Aiperf,
+        &["--failed-request-threshold"],
+        Noted(
+            "--failed-request-threshold",
+            "--failed-request-threshold is judged when the run is over; aiperf ends it early",
+        ),
+    ),
     (
         Tool::Aiperf,
         &["--stream"],
@@ -200,9 +252,21 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ],
         Same("--num-warmups"),
     ),
-    (&["--warmup-*"], Refuse(LATER, WARMUPS)),
-    (&["--probe-request-rate"], Refuse(LATER, SWEEP)),
-    (&["--prefill-concurrency*"], Refuse(LATER, "use --max-concurrency")),
+    (&["--warmup-*"], Refuse("gives a warm-up a load of its own", WARMUPS)),
+    (
+        &["--probe-request-rate"],
+        Refuse(
+            "sends other requests beside the load",
+            "run a second tokload beside this one, with --request-rate and --random-output-len 1",
+        ),
+    ),
+    (
+        &["--prefill-concurrency*"],
+        Refuse(
+            "limits the requests that wait for their first token",
+            "use --max-concurrency, which limits all that are in flight",
+        ),
+    ),
     (
         &["--user-centric-rate"],
         Noted(
@@ -214,13 +278,24 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--num-users"], Same("--max-concurrency")),
     (&["--user-centric-*"], Refuse(LATER, "leave it out: the gaps between the sends of a user are equal")),
     (&["--strict-request-rate"], Refuse(LATER, "leave it out: the realised rate is reported")),
-    (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
+    (&["--self-timed"], Same("--fixed-schedule")),
+    (
+        &["--no-self-timed"],
+        Refuse(
+            "leaves the times of a trace unused",
+            "leave out --dataset-name timed_trace as well: the file of --dataset-path alone is sent at --request-rate",
+        ),
+    ),
     (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (
-        &["--sweep-*", "--parameter-sweep-*", "--no-parameter-sweep-*", "--no-sweep-table", "--variant"],
-        Refuse(LATER, SWEEP),
+        &["--sweep-summary-percentiles"],
+        Refuse(LATER, "use --metric-percentiles: every level has a block of its own"),
+    ),
+    (
+        &["--sweep-num-prompts-factor"],
+        Refuse(LATER, "leave out --num-prompts: a level of N users has max(16, 4 N) requests then"),
     ),
     (&["--search-*", "--optuna-*", "--bo-constraint-mode", "--degradation-*"], Refuse(LATER, SWEEP)),
     (&["--concurrency-min", "--concurrency-max", "--concurrency-steps"], Refuse(LATER, SWEEP)),
@@ -237,16 +312,39 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--repeat"], Same("--num-runs")),
     (&["--confidence-level"], Convert(confidence)),
-    (&["--profile-run-*", "--no-profile-run-*"], Refuse(LATER, REPEAT)),
+    (&["--no-profile-run-disable-warmup-after-first"], Accept(Nothing)),
+    (
+        &["--profile-run-disable-warmup-after-first"],
+        Refuse("warms up before the first run only", "leave it out: --num-warmups go before every level"),
+    ),
+    (&["--parameter-sweep-cooldown-seconds", "--profile-run-cooldown-seconds"], Convert(cooldown)),
     (
         &["--convergence-*"],
         Refuse(LATER, "use --until-ci, which lengthens a level until a figure is known well enough"),
     ),
+    // Each level of each run has prompts and gaps of its own.
     (
-        &["--set-consistent-seed", "--no-set-consistent-seed", "--vary-seed-*", "--no-vary-seed-*"],
-        Refuse(LATER, REPEAT),
+        &["--no-parameter-sweep-same-seed", "--no-set-consistent-seed", "--vary-seed-per-trial"],
+        Accept(Nothing),
     ),
-    (&["--ruleset", "--scenario", "--unsafe-override"], Refuse(LATER, "give the options one by one")),
+    (
+        &["--no-vary-seed-per-trial", "--parameter-sweep-same-seed", "--set-consistent-seed"],
+        Refuse(
+            "sends the same prompts again, which a prefix cache then answers",
+            "leave it out: each level of each run has prompts of its own; --seed repeats a whole run",
+        ),
+    ),
+    (&["--parameter-sweep-mode"], Convert(sweep_mode)),
+    (&["--sweep-type"], Convert(sweep_type)),
+    (&["--no-sweep-table"], Refuse("hides the table over all levels", "leave it out, or use --format json")),
+    (
+        &["--ruleset", "--scenario", "--unsafe-override"],
+        Refuse(
+            LATER,
+            "give the options one by one, or a workload by --preset (chat, rag, code, agent and others)",
+        ),
+    ),
+    (&["--sweep-*", "--variant"], Refuse(LATER, SWEEP)),
     // What to ask.
     (
         &[
@@ -286,33 +384,98 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--extra-request-body"], Same("--extra-body")),
     (&["--use-legacy-max-tokens"], Accept(Nothing)),
     (
-        &["--logprobs", "--use-beam-search", "--chat-template-kwargs"],
-        Refuse(LATER, "give the field by --extra-body"),
+        &["--logprobs"],
+        Refuse(
+            "is a field of the request",
+            r#"give it by --extra-body: '{"logprobs":5}' for completions, '{"logprobs":true,"top_logprobs":5}' for chat"#,
+        ),
     ),
     (
-        &["--random-batch-size", "--prompt-batch-size", "--batch-size*", "-b", "--no-reranker"],
-        Refuse(LATER, "leave it out: a request has one prompt"),
+        &["--use-beam-search"],
+        Refuse(
+            "is read and left unused by vLLM's own client",
+            r#"leave it out, or give the field by --extra-body '{"use_beam_search":true}'"#,
+        ),
     ),
-    (&["--random-mm-*", "--enable-multimodal-chat", "--custom-ensure-client-side-data"], Refuse(LATER, DATA)),
+    (
+        &["--chat-template-kwargs"],
+        Refuse(
+            "is for a client that writes out the chat template itself",
+            r#"give it to the server by --extra-body, as in '{"chat_template_kwargs":{"enable_thinking":false}}'"#,
+        ),
+    ),
+    (
+        &["--batch-size", "--batch-size-text", "--prompt-batch-size", "--random-batch-size", "-b"],
+        Convert(batch),
+    ),
+    (&["--batch-size-*"], Refuse(IMAGES, IMAGES_REMEDY)),
+    (
+        &["--no-reranker"],
+        Refuse("is about rankings, which are not asked for here", "use --backend raw with a body of yours"),
+    ),
+    (
+        &["--random-mm-*", "--enable-multimodal-chat", "--custom-ensure-client-side-data"],
+        Refuse(IMAGES, IMAGES_REMEDY),
+    ),
     (
         &["--audio-*", "--image-*", "--video-*", "--download-video-content", "--uuid-and-strip"],
-        Refuse(LATER, DATA),
+        Refuse(IMAGES, IMAGES_REMEDY),
     ),
-    (&["--rankings-*", "--accuracy-*", "--prompt-corpus"], Refuse(LATER, DATA)),
-    (&["--input-file", "--prompts"], Same("--dataset-path")),
+    (
+        &["--accuracy-*"],
+        Refuse("is about whether answers are right", "leave it out, and measure that with a tool for it"),
+    ),
+    (
+        &["--rankings-*"],
+        Refuse("is about rankings, which are not asked for here", "use --backend raw with a body of yours"),
+    ),
+    (&["--random-corpus-style"], Convert(corpus_style)),
+    (
+        &["--prompt-corpus"],
+        Refuse(
+            "is about aiperf's own texts",
+            "leave it out: prompts are of words that are one token each in most tokenizers; give texts by --dataset-path",
+        ),
+    ),
+    (
+        &["--system-prompt", "--system-prompt-file"],
+        Refuse(LATER, "give messages with a system message in a data set of --dataset-path"),
+    ),
+    (&["--prompt-token-ids", "--tokenize-prompt"], Refuse(LATER, "leave it out: prompts are sent as texts")),
+    (&["--prompt-suffix"], Refuse(LATER, "write it into the prompts of a data set of --dataset-path")),
+    (
+        &["--max-model-len"],
+        Refuse(LATER, "leave it out: what the server refuses as too long is counted with its words"),
+    ),
+    (&["--hf-text-column"], Same("--dataset-column")),
+    (&["--input-file"], Same("--dataset-path")),
     (&["--custom-dataset-type"], Convert(custom_dataset_type)),
     (&["--public-dataset"], Refuse("would download a data set", DATA)),
     (&["--dataset-sampling-strategy"], Convert(sampling_strategy)),
     (&["--sharegpt-output-len", "--hf-output-len"], Same("--random-output-len")),
     (&["--custom-output-len"], Convert(custom_output_len)),
     (&["--allow-dataset-wrap"], Accept(Nothing)),
-    (&["--data"], Convert(guidellm::data)),
-    (&["--dataset-*", "--hf-*", "--sharegpt-*", "--sonnet-*", "--bfcl-*"], Refuse(LATER, DATA)),
     (
-        &["--asr-*", "--blazedit-*", "--spec-bench-*", "--speed-bench-*", "--no-allow-dataset-wrap"],
-        Refuse(LATER, DATA),
+        &["--asr-*", "--bfcl-*", "--blazedit-*", "--hf-*", "--spec-bench-*", "--speed-bench-*"],
+        Refuse(HUB, HUB_REMEDY),
     ),
-    (&["--no-oversample", "--skip-chat-template", "--apply-chat-template"], Refuse(LATER, DATA)),
+    (
+        &["--sonnet-*"],
+        Refuse(
+            "cuts lines of a poem into prompts",
+            "give the file's lines as prompts by --dataset-path, or lengths by --random-input-len",
+        ),
+    ),
+    (&["--dataset-*", "--sharegpt-*", "--no-allow-dataset-wrap", "--no-oversample"], Refuse(LATER, DATA)),
+    // No template is written out here: messages go to the server as they are, other prompts as text.
+    (&["--skip-chat-template"], Accept(Nothing)),
+    (
+        &["--apply-chat-template"],
+        Refuse(
+            "is for a client that writes out the chat template itself",
+            "use --backend openai-chat, where the server does it",
+        ),
+    ),
     (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
     (
         &[
@@ -345,7 +508,13 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--cache-bust"], Convert(cache_bust)),
     (&["--flush-cache", "--reset-kv-cache"], Same("--reset-prefix-cache")),
-    (&["--reset-*"], Refuse(LATER, "use --reset-prefix-cache, which knows the paths of vLLM and SGLang")),
+    (
+        &["--reset-*"],
+        Refuse(
+            "is about the call that empties a cache",
+            "use --reset-prefix-cache alone, which knows the paths of vLLM and SGLang",
+        ),
+    ),
     (
         &[
             "--multi-turn*",
@@ -354,6 +523,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--inter-turn-*",
             "--max-idle-gap-*",
             "--max-context-length",
+            "--per-turn-input-len",
+            "--mooncake-num-rounds",
         ],
         Refuse(LATER, "leave it out: a session has one turn"),
     ),
@@ -380,16 +551,16 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, TIMES),
     ),
     (
-        &[
-            "--trajectory-*",
-            "--burst-phase-starts",
-            "--system-idle-*",
-            "--agentic-*",
-            "--omit-kv-hints",
-            "--force-min-tokens",
-            "--no-force-min-tokens",
-        ],
+        &["--trajectory-*", "--burst-phase-starts", "--system-idle-*", "--agentic-*", "--omit-kv-hints"],
         Refuse(LATER, TIMES),
+    ),
+    (&["--no-force-min-tokens"], Accept(Nothing)),
+    (
+        &["--force-min-tokens"],
+        Refuse(
+            "sends min_tokens",
+            "use --ignore-eos, which keeps answers as long as they are asked for, or --extra-body '{\"min_tokens\":N}'",
+        ),
     ),
     // Counting tokens.
     (&["--use-server-token-count", "--skip-tokenizer-init", "--trust-remote-code"], Accept(Nothing)),
@@ -403,14 +574,24 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--slo-attainment-fraction"], Refuse(LATER, "leave it out: the share of good requests is reported")),
     (&["--timeout"], Same("--request-timeout-seconds")),
     (&["--wait-for-model-timeout"], Same("--ready-check-timeout-sec")),
-    (&["--wait-for-model-*"], Refuse(LATER, "use --ready-check-timeout-sec")),
+    (&["--wait-for-model-mode"], Convert(ready_by)),
+    (
+        &["--wait-for-model-interval"],
+        Refuse(
+            "says how often a server is asked that is not ready",
+            "leave it out, and say by --ready-check-timeout-sec for how long",
+        ),
+    ),
     // The client.
     (&["--threads", "--num-workers"], Same("--workers")),
     (
         &["--workers-max", "--max-workers", "--record-processors", "--record-processor-service-count"],
         Refuse("is about Python processes", "use --workers for threads, or leave it out for one per core"),
     ),
-    (&["--zmq-*", "--api-port", "--api-host"], Refuse(LATER, "leave it out: one process does it all")),
+    (
+        &["--zmq-*", "--api-port", "--api-host"],
+        Refuse("is about how aiperf's processes talk", "leave it out: one process does it all"),
+    ),
     (&["--verbose", "-v", "-vv", "--extra-verbose"], Accept(Nothing)),
     (&["--log-level", "--stats-interval"], Accept(Value)),
     // The result.
@@ -420,28 +601,57 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--tag"], Same("--label")),
     (&["--output-details"], Same("--save-detailed")),
     (&["--export-level", "--profile-export-level"], Convert(export_level)),
-    (&["--save-result", "--result-filename", "--append-result"], Refuse(LATER, SAVED)),
+    (&["--artifact-dir", "--output-artifact-dir", "--report-dir"], Same("--result-dir")),
     (
-        &["--result-dir", "--artifact-dir", "--output-artifact-dir", "--report-dir", "--profile-export-*"],
-        Refuse(LATER, "give the whole path by --output-file"),
+        &["--profile-export-*"],
+        Refuse("names files of aiperf's forms", "give the path of the result by --output-file"),
     ),
     (
-        &["--export*", "--output-*", "--auto-plot", "--no-auto-plot", "--plot-*", "--timeline-*"],
+        &["--export-outputs-json", "--output-*", "--auto-plot", "--plot-*", "--timeline-*"],
         Refuse(LATER, SAVED),
     ),
-    (
-        &["--percentile-metrics", "--metric-percentiles"],
-        Refuse(LATER, "leave it out: p50 and p99 of TTFT, TPOT, ITL and E2E are printed, all are saved"),
-    ),
     (&["--slice-duration"], Refuse(LATER, "leave it out: a series of at most 1800 bins is saved")),
-    (&["--show-trace-timing", "--network-latency-*"], Refuse(LATER, MEASURE)),
+    (
+        &["--export-http-trace", "--show-trace-timing"],
+        Refuse(
+            "is about the parts of a request",
+            "use --save-detailed, which has connect, first byte and every other mark of each request",
+        ),
+    ),
+    (
+        &["--network-latency-*"],
+        Refuse(
+            "takes the way through the network off the latencies",
+            "leave it out: latencies are what a user has; --timestamps kernel takes the client's own part out",
+        ),
+    ),
     (
         &["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics", "--replica-header"],
         Refuse(LATER, MEASURE),
     ),
-    (&["--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
+    (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
     (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
-    (&["--profile", "--server-profiler*"], Refuse(LATER, "start the server's profiler by hand")),
+    (
+        &["--profile"],
+        Refuse(
+            "is the server's profiler in vLLM and SGLang and a load in guidellm",
+            "start and stop the profiler by hand (POST /start_profile and /stop_profile), or give a load by \
+             --max-concurrency or --request-rate",
+        ),
+    ),
+    (
+        &["--profile-batch-threshold", "--profile-duration", "--server-profiler*"],
+        Refuse("is about the server's profiler", PROFILER),
+    ),
+    (&["--per-chunk-usage"], Same("--continuous-usage-stats")),
+    (
+        &["--no-steady-state", "--steady-state-*"],
+        Refuse(
+            "chooses the window of vLLM's client in Rust",
+            "use --steady-cut none, or leave it out: both the window and the whole level are saved",
+        ),
+    ),
+    (&["--random-cache-hit-fraction", "--random-cache-ratio"], Refuse(LATER, PREFIXES)),
     (&["--compare"], Refuse(LATER, "print each run by tokload report")),
 ];
 
@@ -491,6 +701,10 @@ fn models(value: &str) -> Converted {
     Ok(value.split(',').map(|name| ("--model", name.trim().to_owned())).collect())
 }
 
+fn urls(value: &str) -> Converted {
+    Ok(value.split(',').map(|url| ("--base-url", url.trim().to_owned())).collect())
+}
+
 fn aiperf_pattern(value: &str) -> Converted {
     match value {
         "concurrency_burst" => Err((
@@ -515,6 +729,40 @@ fn http_only(value: &str) -> Converted {
 
 fn json_only(value: &str) -> Converted {
     only(value, &["application/json"], "leave it out: bodies are JSON")
+}
+
+/// Both are so anyway: models are asked for, and one short request goes before a run.
+fn ready_by(value: &str) -> Converted {
+    only(value, &["both", "inference"], "leave it out: one short request goes before every run")
+}
+
+/// Prompts of a request.
+fn batch(value: &str) -> Converted {
+    only(value, &["1"], "leave it out: a request has one prompt")
+}
+
+fn cooldown(value: &str) -> Converted {
+    match value.parse() {
+        Ok(0.0) => Ok(Vec::new()),
+        _ => Err((
+            format!("'{value}' is a pause between levels, which there is none of yet"),
+            "leave it out, and run the levels one by one with pauses of yours",
+        )),
+    }
+}
+
+/// All levels in turn, then all again.
+fn sweep_mode(value: &str) -> Converted {
+    only(value, &["repeated"], "leave it out: all levels are run in turn, then all again")
+}
+
+/// How `--random-range-ratio` spreads lengths; the words are ours either way.
+fn corpus_style(value: &str) -> Converted {
+    only(value, &["vllm"], "leave it out: lengths are spread evenly about the number given, as in vLLM")
+}
+
+fn sweep_type(value: &str) -> Converted {
+    only(value, &["grid"], "leave it out, and give one list: --max-concurrency or --request-rate")
 }
 
 fn confidence(value: &str) -> Converted {
@@ -596,7 +844,7 @@ mod tests {
     #[test]
     fn every_alias_leads_to_an_option_of_ours() {
         let flags = Name::Run.info().flags;
-        let actions = OF_ANY_TOOL.iter().map(|(_, action)| action);
+        let actions = of_any().map(|(_, action)| action);
         for action in actions.chain(OF_ONE_TOOL.iter().map(|(.., action)| action)) {
             if let Same(name) | Noted(name, _) = action {
                 assert!(flags.iter().any(|flag| flag.long == *name), "{name}");
@@ -607,7 +855,7 @@ mod tests {
     #[test]
     fn no_name_stands_twice_and_none_hides_an_option_of_ours() {
         let flags = Name::Run.info().flags;
-        let all: Vec<&str> = OF_ANY_TOOL.iter().flat_map(|(names, _)| names.iter().copied()).collect();
+        let all: Vec<&str> = of_any().flat_map(|(names, _)| names.iter().copied()).collect();
         for (place, name) in all.iter().enumerate() {
             assert!(!all[..place].contains(name), "{name} stands twice");
             assert!(!flags.iter().any(|flag| flag.long == *name), "{name} is ours");
@@ -617,7 +865,7 @@ mod tests {
     #[test]
     fn every_exact_name_is_reached() {
         // A pattern above an exact name would shadow it.
-        for (names, action) in OF_ANY_TOOL {
+        for (names, action) in of_any() {
             for name in names.iter().filter(|name| !name.contains('*')) {
                 let found = of_any_tool(name).unwrap();
                 assert!(std::ptr::eq(found, action), "{name} is shadowed");

@@ -219,6 +219,10 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub trace_block_tokens: Option<String>,
 
+    /// workload of a kind, options of which those that are given win: chat, rag, code, agent, summarize, batch, or help
+    /// for what each stands for (default: none)
+    #[argh(option, arg_name = "name")]
+    pub preset: Option<String>,
     /// kind of prompts: random, synthetic words; the format of --dataset-path, as sharegpt, custom, dolly or csv; or prefix_repetition, the same after one of 10 beginnings that prompts
     /// share, with 256 words of each and 128 tokens in an answer unless said (default: random)
     #[argh(option, arg_name = "name")]
@@ -383,12 +387,35 @@ pub struct RunArgs {
     /// also save the time of every event (default: off)
     #[argh(switch)]
     pub save_chunks: bool,
+    /// directory for the files that are saved without a path, made where there is none (default: the current one)
+    #[argh(option, arg_name = "dir")]
+    pub result_dir: Option<String>,
+    /// also save each level as vLLM's client does, one JSON object in LABEL-RATEqps[-concurrencyN]-MODEL-TIME.json, with
+    /// the lists of its --save-detailed if that is given (default: off)
+    #[argh(switch)]
+    pub save_result: bool,
+    /// name of that file instead, for one level alone or with --append-result (default: made of the load and the time)
+    #[argh(option, arg_name = "file")]
+    pub result_filename: Option<String>,
+    /// add to that file a line per level, instead of writing it anew (default: off)
+    #[argh(switch)]
+    pub append_result: bool,
     /// name of the run, stored with it (default: none)
     #[argh(option, arg_name = "text")]
     pub label: Option<String>,
     /// a fact to store with the run, key=value; repeatable (default: none)
     #[argh(option, arg_name = "k=v")]
     pub metadata: Vec<String>,
+    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload; vllm for `bench serve`)
+    #[argh(option, arg_name = "tool")]
+    pub metric_view: Option<String>,
+    /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
+    /// (default: ttft,tpot,itl, or e2el for embeddings)
+    #[argh(option, arg_name = "metric,...")]
+    pub percentile_metrics: Option<String>,
+    /// percentiles of vLLM's block, a comma list of numbers from 0 to 100 (default: 99)
+    #[argh(option, arg_name = "p,...")]
+    pub metric_percentiles: Option<String>,
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,
@@ -454,6 +481,16 @@ pub struct ReportArgs {
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
+    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload)
+    #[argh(option, arg_name = "tool")]
+    pub metric_view: Option<String>,
+    /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
+    /// (default: ttft,tpot,itl, or e2el for embeddings)
+    #[argh(option, arg_name = "metric,...")]
+    pub percentile_metrics: Option<String>,
+    /// percentiles of vLLM's block, a comma list of numbers from 0 to 100 (default: 99)
+    #[argh(option, arg_name = "p,...")]
+    pub metric_percentiles: Option<String>,
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,

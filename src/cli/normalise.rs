@@ -10,7 +10,7 @@ use argh::{FlagInfoKind, Optionality};
 
 use super::aliases::{self, Action, Takes, Tool};
 use super::args::{Name, Placed};
-use super::help;
+use super::{help, presets};
 use crate::plan::{Error, nearest};
 
 /// A command line in the one form that argh reads.
@@ -53,6 +53,10 @@ pub(super) fn normalise(words: &[String]) -> Result<Normal, Error> {
     }
     let mut line = Line::new(name, tool);
     line.read(rest)?;
+    let asks_for_presets = |words: &Vec<String>| words.windows(2).any(|pair| pair == ["--preset", "help"]);
+    if line.out.iter().any(asks_for_presets) {
+        return Ok(Normal::Text(presets::help()));
+    }
     Ok(Normal::Command { name, tool, args: line.out, notes: line.notes })
 }
 
@@ -190,7 +194,7 @@ impl Line {
                         let attached = (!value.is_empty()).then_some(value);
                         self.emit_as(canonical, option, attached, &mut [].iter().peekable())?;
                     }
-                    match rest.next_if(|word| option == "--extra-inputs" && is_pair(word)) {
+                    match rest.next_if(|word| CONVERTED_PAIRS.contains(&option) && is_pair(word)) {
                         Some(more) => given.clone_from(more),
                         None => return Ok(()),
                     }
@@ -298,11 +302,13 @@ impl Line {
         };
         let shown = self.flags.iter().filter(|placed| !placed.flag.hidden);
         let own = near(&mut shown.map(|placed| placed.flag.long));
-        let others = || self.name.takes_a_plan().then(|| near(&mut aliases::names())).flatten();
+        let owner = owner(option);
+        let may_be_anothers = self.name.takes_a_plan() && owner.is_none();
+        let others = || may_be_anothers.then(|| near(&mut aliases::names())).flatten();
         let command = self.name.as_str();
         let remedy = match own.or_else(others) {
             Some(near) => format!("did you mean --{near}?"),
-            None => match owner(option) {
+            None => match owner {
                 Some(other) => format!("it belongs to tokload {}", other.as_str()),
                 None => format!("see `tokload {command} --help`"),
             },
@@ -332,7 +338,9 @@ fn is_pair(word: &str) -> bool {
 }
 
 /// Options that take several values after their name.
-const PAIRS: [&str; 4] = ["--freeze", "--goodput", "--header", "--metadata"];
+const PAIRS: [&str; 5] = ["--base-url", "--freeze", "--goodput", "--header", "--metadata"];
+/// The same of options whose values are converted.
+const CONVERTED_PAIRS: [&str; 3] = ["--extra-inputs", "--url", "-u"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.

@@ -5,17 +5,20 @@
 
 use super::aliases::Tool;
 use super::args::RunArgs;
+use super::presets;
 use super::value::{self, Format};
-use crate::api::Dialect;
+use super::vllm_result::VllmOutput;
 use crate::metrics::metric::Metric;
-use crate::plan::{Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
+use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
 use crate::stats::Quantile;
 
 mod data;
 mod lengths;
 mod levels;
+mod output;
 mod rates;
 mod target;
+mod tool_defaults;
 mod trace;
 
 /// What the meaning of arguments depends on besides themselves.
@@ -64,12 +67,16 @@ pub struct Order {
 pub struct Output {
     /// Where it is saved; `None`: under a name made of the time.
     pub file: Option<String>,
+    /// Directory of the files that have no path of their own; `None`: the current one.
+    pub dir: Option<String>,
     /// Save nothing.
     pub no_save: bool,
     /// Overwrite a file.
     pub force: bool,
     /// Save the records as JSON lines too.
     pub detailed: bool,
+    /// What of vLLM's is printed and saved.
+    pub vllm: Option<VllmOutput>,
     /// Name of the run.
     pub label: Option<String>,
     /// Facts to store with it.
@@ -91,6 +98,8 @@ pub struct Output {
 /// # Errors
 /// Values that cannot be read, combinations that make no sense, and whatever [`Plan::validate`] refuses.
 pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> {
+    let preset = args.preset.clone();
+    let args = &presets::apply(args)?;
     let mut notes = Vec::new();
     let mut secrets = Secrets::default();
     let mut plan = base(around)?;
@@ -99,7 +108,10 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     }
     target::set(args, &mut plan.target, &mut secrets)?;
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
-    workload(args, around.tool, &mut plan.workload, &mut notes)?;
+    workload(args, &mut plan.workload)?;
+    if around.config.is_none() {
+        tool_defaults::after_options(args, around.tool, &mut plan.workload, &mut notes);
+    }
     levels::set(args, around.tool, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     limits(args, &mut plan.limits)?;
@@ -114,7 +126,8 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     until(args, &mut plan)?;
     client(args, &mut plan)?;
     declared(args, &mut plan.declared)?;
-    let output = output(args, &mut plan)?;
+    let mut output = output::output(args, around.tool, &mut plan)?;
+    output.metadata.extend(preset.map(|name| ("preset".to_owned(), name)));
     notes.extend(left_out(args, &mut plan));
     plan.complete();
     rates::exact_count(args, around.tool, &mut plan, &mut notes)?;
@@ -147,43 +160,13 @@ fn base(around: &Surroundings<'_>) -> Result<Plan, Error> {
         return Plan::from_toml(text, seed).map_err(|error| error.in_file(name));
     }
     let mut plan = Plan::new(seed);
-    let local = |url: &str| vec![Endpoint { url: url.to_owned() }];
-    match around.tool {
-        Tool::Tokload => {}
-        Tool::Vllm => {
-            plan.seed = 0;
-            plan.target.endpoints = local("http://127.0.0.1:8000");
-            plan.target.dialect = Dialect::Openai;
-            plan.workload = Workload { input_words: 1024.into(), output_tokens: 128.into(), ..plan.workload };
-        }
-        Tool::Aiperf => {
-            plan.target.endpoints = local("http://localhost:8000");
-            plan.target.stream = false;
-            plan.workload.input_words = 550.into();
-        }
-    }
-    if around.tool != Tool::Tokload {
-        plan.workload.options.ignore_eos = false;
-        plan.slo = Slo::default();
-        plan.limits = Limits { total_s: 21_600.0, ..plan.limits };
-    }
+    tool_defaults::before_options(around.tool, &mut plan);
     Ok(plan)
 }
 
-fn workload(
-    args: &RunArgs,
-    tool: Tool,
-    workload: &mut Workload,
-    notes: &mut Vec<String>,
-) -> Result<(), Error> {
+fn workload(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     lengths::set(args, workload)?;
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
-    if tool == Tool::Aiperf && args.random_output_len.is_none() {
-        notes.push(format!(
-            "aiperf sends no limit on the length of answers by default; {} tokens are asked for here (see --osl)",
-            workload.output_tokens
-        ));
-    }
     if args.ignore_eos && args.no_ignore_eos {
         return Err(Error::new("--ignore-eos", "contradicts --no-ignore-eos", "give one of them"));
     }
@@ -314,49 +297,6 @@ fn declared(args: &RunArgs, declared: &mut Declared) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
-    if args.no_save {
-        for (option, given) in [
-            ("--output-file", args.output_file.is_some()),
-            ("--save-detailed", args.save_detailed),
-            ("--save-chunks", args.save_chunks),
-        ] {
-            if given {
-                return Err(Error::new(option, "contradicts --no-save", "give one of them"));
-            }
-        }
-    }
-    if args.no_records {
-        for (option, given) in [("--save-detailed", args.save_detailed), ("--save-chunks", args.save_chunks)]
-        {
-            if given {
-                let wrong = "needs the records that --no-records gives up";
-                return Err(Error::new(option, wrong, "give one of them"));
-            }
-        }
-    }
-    plan.keep.records &= !args.no_records;
-    plan.keep.chunks |= args.save_chunks;
-    Ok(Output {
-        file: args.output_file.clone(),
-        no_save: args.no_save,
-        force: args.force,
-        detailed: args.save_detailed,
-        label: args.label.clone(),
-        metadata: args
-            .metadata
-            .iter()
-            .map(|text| value::fact("--metadata", text))
-            .collect::<Result<_, _>>()?,
-        format: args
-            .format
-            .as_deref()
-            .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
-        quiet: args.quiet,
-        no_progress: args.no_progress,
-    })
 }
 
 fn share(option: &str, text: &str) -> Result<f64, Error> {

@@ -5,12 +5,13 @@ use std::path::Path;
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::metric_view::{MetricView, Words};
 use crate::cli::run::{exit_of, show_run, terminal_style};
 use crate::cli::value::{self, Format};
-use crate::cli::{print, with_stdout};
+use crate::cli::{print, vllm_result, with_stdout};
 use crate::model::Settings;
-use crate::plan::Error;
-use crate::report::{explain, terminal, view};
+use crate::plan::{Error, Slo};
+use crate::report::{explain, terminal, view, vllm};
 use crate::run_file::{Loaded, RunFile};
 
 pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
@@ -22,13 +23,17 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         }
     }
     let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
+    let vllm = as_vllm(args, &loaded)?;
     let run = if args.goodput.is_empty() {
         loaded.run
     } else {
         let slo = value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?;
         loaded.judged_by(&slo).map_err(Failure::bad)?
     };
-    show_run(&run, format, &[], None)?;
+    match vllm {
+        Some(levels) => vllm_result::show(&run, &levels, format, false)?,
+        None => show_run(&run, format, &[], None)?,
+    }
     if args.findings {
         let noted = view::noted(&run);
         with_stdout(|mut out| {
@@ -40,6 +45,27 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         explain(&run)?;
     }
     Ok(exit_of(&run, args.strict))
+}
+
+/// The levels as vLLM's client would have them, where they are asked for.
+fn as_vllm(args: &ReportArgs, loaded: &Loaded) -> Result<Option<Vec<vllm::Level>>, Failure> {
+    let words = Words {
+        view: args.metric_view.as_deref(),
+        figures: args.percentile_metrics.as_deref(),
+        percentiles: args.metric_percentiles.as_deref(),
+    };
+    let is_wanted = words.view(MetricView::Tokload).map_err(Failure::bad)? == MetricView::Vllm;
+    let plan = loaded.run.plan.read().ok();
+    let generates = plan.as_ref().is_none_or(|plan| plan.target.dialect.generates());
+    let Some(selection) = words.selection(is_wanted, generates).map_err(Failure::bad)? else {
+        return Ok(None);
+    };
+    let slo = match plan {
+        _ if !args.goodput.is_empty() => value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?,
+        Some(plan) => plan.slo,
+        None => Slo::default(),
+    };
+    vllm::recorded(loaded, &slo, generates, &selection).map(Some).map_err(Failure::bad)
 }
 
 /// Refuses `option`, which prints text, where the output is not for reading.

@@ -12,7 +12,7 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, rate_file, say, target, with_stdout};
+use crate::cli::{lint, print, rate_file, say, target, vllm_result, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
@@ -46,6 +46,9 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
     }
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
+    if let Some(file) = output.vllm.as_ref().and_then(|vllm| vllm.file.as_ref()) {
+        file.check(output.dir.as_deref(), plan.in_rounds().len()).map_err(Failure::bad)?;
+    }
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
     let mut ready = target::ready(&mut plan, script.clone(), &secrets, wait)?;
@@ -161,7 +164,19 @@ pub(super) fn show(session: &Session, finished: &Finished) -> Result<(), Failure
 /// [`show`] with `next` as the commands to type next.
 pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String]) -> Result<(), Failure> {
     let saved = finished.saved.as_ref().map(|path| path.display().to_string());
-    show_run(&finished.run, session.output.format, next, saved.as_deref())
+    let output = &session.output;
+    if output.vllm.as_ref().is_some_and(|vllm| vllm.is_shown) {
+        vllm_result::show(&finished.run, &finished.vllm, output.format, output.quiet)?;
+        if output.format == Format::Table {
+            saved.iter().try_for_each(|saved| print(&format!("saved {saved}")))?;
+        }
+    } else {
+        show_run(&finished.run, output.format, next, saved.as_deref())?;
+    }
+    if output.format == Format::Table {
+        finished.vllm_saved.iter().try_for_each(|path| print(&format!("saved {}", path.display())))?;
+    }
+    Ok(())
 }
 
 /// Prints a run, measured or stored.

@@ -10,6 +10,7 @@ use crate::cli::plan_from_args::Output;
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
+use crate::cli::vllm_result;
 use crate::engine::{Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
 use crate::metrics::Record;
@@ -18,9 +19,10 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
+use crate::report::vllm;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
-use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
+use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::summary;
 use crate::sys::affinity::usable_cores;
@@ -49,6 +51,10 @@ pub(super) struct Finished {
     pub(super) run: RunFile,
     /// Where it is saved; `None` if it is not.
     pub(super) saved: Option<PathBuf>,
+    /// Its levels as vLLM's client would have them; empty where that is not wanted.
+    pub(super) vllm: Vec<vllm::Level>,
+    /// The files that vLLM's client would have written.
+    pub(super) vllm_saved: Vec<PathBuf>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
 }
@@ -67,10 +73,14 @@ impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
+        let dir = output.dir.as_deref().unwrap_or(".");
+        fs::create_dir_all(dir).map_err(|error| {
+            Failure::bad(format!("--result-dir {dir}: {error}; name a directory that can be written"))
+        })?;
         let opened = match &output.file {
             _ if output.no_save => Destination::named_after(time, &std::env::temp_dir()),
             Some(path) => Destination::at(PathBuf::from(path), output.force),
-            None => Destination::named_after(time, Path::new(".")),
+            None => Destination::named_after(time, Path::new(dir)),
         };
         let destination = opened.map_err(Failure::bad)?;
         let lines = detailed_beside(destination.path());
@@ -168,11 +178,16 @@ impl Session {
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
-        let mut run = self.assemble(plan, about, &driven, &spools)?;
+        let mut vllm = Vec::new();
+        let mut run = self.assemble(plan, about, &driven, (&spools, &mut vllm))?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
+        let wanted = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref());
+        let vllm_saved = wanted.map_or(Ok(Vec::new()), |file| {
+            vllm_result::save(&run, &vllm, file, self.output.dir.as_deref())
+        })?;
         let failed = driven.failed.map(Failure::from).or_else(|| spooled.err());
-        Ok(Finished { run, saved, failed })
+        Ok(Finished { run, saved, vllm, vllm_saved, failed })
     }
 
     /// Whether a level half as long again as the last one would still end in time.
@@ -221,18 +236,27 @@ impl Session {
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock),
         driven: &Driven,
-        spools: &Spools,
+        (spools, vllm): (&Spools, &mut Vec<vllm::Level>),
     ) -> Result<RunFile, Failure> {
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
         (run.trace, run.data) = (self.blocks.trace.clone(), self.blocks.data.clone());
         run.metadata = self.output.metadata.iter().cloned().collect();
+        let mut chunks = spools.chunks.as_ref().and_then(|spool| Chunks::open(spool.part()).ok());
         for result in &driven.finished {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.
             let records = spools.read(result).unwrap_or(None);
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
+            if let (Some(wanted), Some(records), Some(block)) =
+                (&self.output.vllm, &records, run.levels.last())
+            {
+                let generates = plan.target.dialect.generates();
+                let level =
+                    vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
+                vllm.push(level.map_err(Failure::own)?);
+            }
         }
         run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();

@@ -11,6 +11,7 @@ pub mod progress;
 pub mod selftest;
 pub mod terminal;
 pub mod view;
+pub mod vllm;
 
 pub use progress::Progress;
 pub use terminal::Style;

@@ -129,6 +129,16 @@ impl Loaded {
         Records::open(path)
     }
 
+    /// The times of content events, from the first record's on; `None` if they were not kept.
+    ///
+    /// # Errors
+    ///
+    /// When their file cannot be read or is none.
+    pub fn chunks(&self) -> Result<Option<Chunks>, ReadError> {
+        let place = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
+        place.map(|place| Chunks::open(&place)).transpose()
+    }
+
     /// The run with every number computed anew from the records, its goodput judged by `slo`.
     ///
     /// With the SLO of the plan it equals the stored run.
@@ -153,8 +163,7 @@ impl Loaded {
     /// When there are no records, or reading or writing fails.
     pub fn export_detailed<W: io::Write>(&self, out: &mut W) -> Result<(), detail::Error> {
         let records = self.records().map_err(detail::Error::Read)?;
-        let chunks = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
-        let mut chunks = chunks.map(|place| Chunks::open(&place)).transpose().map_err(detail::Error::Read)?;
+        let mut chunks = self.chunks().map_err(detail::Error::Read)?;
         for level in &self.run.levels {
             let Some(range) = level.records else { continue };
             let place = detail::Level {

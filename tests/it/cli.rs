@@ -13,6 +13,7 @@ mod secrets;
 mod selftest;
 mod stored;
 mod verdict;
+mod vllm;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

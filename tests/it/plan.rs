@@ -8,6 +8,7 @@ use tokload::cli::value::Format;
 use tokload::plan::{
     Arrivals, DataSet, Driver, Endpoint, Error, LengthRule, Load, Plan, RecordErrors, Slo, Trace,
 };
+use tokload::report::vllm::Figure;
 
 /// The order that the words after `tokload` give, with a plan file and an environment.
 fn ordered_with(
@@ -23,7 +24,7 @@ fn ordered_with(
     order(&args, &Surroundings { tool, fresh_seed: 99, config, env })
 }
 
-fn ordered(line: &str) -> Result<Order, Error> {
+pub(crate) fn ordered(line: &str) -> Result<Order, Error> {
     ordered_with(line, None, &|_| None)
 }
 
@@ -466,16 +467,17 @@ fn a_command_line_of_vllm_has_its_defaults() {
     assert_eq!(plan.target.endpoints, [Endpoint { url: "http://127.0.0.1:8000".into() }]);
     assert_eq!((plan.target.dialect, plan.target.stream), (Dialect::Openai, true));
     assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (1024.into(), 128.into()));
-    assert!(!plan.workload.options.ignore_eos);
+    assert!(plan.workload.options.ignore_eos, "vLLM's random prompts are answered to their end");
     assert_eq!(plan.levels[0].label(), "burst of 1000");
     assert_eq!((plan.levels[0].warmups, plan.seed, plan.slo), (0, 0, Slo::default()));
 
     let line = "bench serve --backend openai-chat --endpoint /v1/chat/completions --host 10.0.0.1 --port 9000 \
                 --num-prompts 50 --request-rate 4 --max-concurrency 8 --goodput ttft:200 tpot:30 --ignore-eos \
                 --random-range-ratio 0.0 --metadata a=b c=d --disable-tqdm --percentile_metrics ttft";
-    let error = ordered(line).unwrap_err();
-    assert_eq!(error.subject, "--percentile-metrics");
-    let plan = ordered(&line.replace(" --percentile_metrics ttft", "")).unwrap().plan;
+    let Order { plan, output, .. } = ordered(line).unwrap();
+    let vllm = output.vllm.unwrap();
+    assert!(vllm.is_shown && vllm.file.is_none() && plan.keep.chunks);
+    assert_eq!((vllm.selection.figures, vllm.selection.percentiles.len()), (vec![Figure::Ttft], 1));
     assert_eq!(plan.target.endpoints, [Endpoint { url: "http://10.0.0.1:9000".into() }]);
     assert_eq!((plan.target.dialect, plan.target.path), (Dialect::OpenaiChat, None));
     // That it is exact is a question of its own (`arrivals`).
@@ -493,6 +495,12 @@ fn a_command_line_of_aiperf_has_its_defaults() {
     assert_eq!((plan.target.dialect, plan.target.stream), (Dialect::OpenaiChat, false));
     assert_eq!((plan.workload.input_words, plan.levels[0].load.users), (550.into(), Some(1)));
     assert_eq!((plan.levels[0].stop.units, plan.levels[0].warmups), (Some(10), 0));
+    assert_eq!((plan.workload.distinct, plan.limits.total_s), (Some(100), 21_600.0));
+    assert!(!plan.workload.options.ignore_eos);
+    let sized = |more: &str| ordered(&format!("profile -m a {more}")).unwrap().plan.workload.distinct;
+    assert_eq!([sized("--request-count 500"), sized("--num-dataset-entries 7")], [None, Some(7)]);
+    assert_eq!(ordered("profile -m a --url h:1,h:2").unwrap().plan.target.endpoints.len(), 2);
+    assert_eq!(ordered("profile -m a --url h:1 h:2").unwrap().plan.target.endpoints.len(), 2);
 
     let plan = ordered(
         "profile -m a -u h:1 --streaming --concurrency 20 --isl 100 --osl 50 --random-seed 3 \

@@ -1,10 +1,94 @@
-//! guidellm's `--data` where it describes synthetic data: `prompt_tokens=512,prompt_tokens_stdev=128,...`.
+//! Names that guidellm alone has, and its `--data` where it describes synthetic data:
+//! `prompt_tokens=512,prompt_tokens_stdev=128,...`.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Converted, DATA};
+use super::Action::{Convert, Refuse, Same};
+use super::{Action, Converted, DATA, LATER, NO_TOKENIZER, SAVED};
+
+pub(super) static TABLE: &[(&[&str], Action)] = &[
+    (&["--constraint"], Convert(constraint)),
+    (&["--data"], Convert(data)),
+    (&["--disable-console-interactive", "--disable-progress"], Same("--no-progress")),
+    (
+        &["--disable-console", "--disable-console-outputs"],
+        Refuse("prints nothing at all", "use --quiet, and send the table of the result elsewhere by > FILE"),
+    ),
+    (&["--output-dir"], Same("--result-dir")),
+    (&["--output"], Refuse("names files of guidellm's form", SAVED)),
+    (&["--override", "--rampup"], Refuse(LATER, "give a comma list to --max-concurrency or --request-rate")),
+    (
+        &["--cooldown"],
+        Refuse(
+            "cuts requests off the end",
+            "leave it out: a level counts what was planned in its window, whose beginning --steady-cut chooses",
+        ),
+    ),
+    (
+        &["--max-error-rate", "--max-errors", "--max-global-error-rate", "--stop-over-saturated"],
+        Refuse(
+            "ends a run early",
+            "use --failed-request-threshold, a share of failures that ends the run with exit code 1, or Ctrl-C",
+        ),
+    ),
+    (&["--processor", "--processor-args"], Refuse(LATER, NO_TOKENIZER)),
+    (
+        &["--backend-args", "--backend-kwargs", "--backend-type"],
+        Refuse(LATER, "give the API by --backend, fields of requests by --extra-body"),
+    ),
+    (&["--data-samples"], Convert(data_samples)),
+    (
+        &[
+            "--data-args",
+            "--data-column-mapper",
+            "--data-finalizer",
+            "--data-loader",
+            "--data-preprocessor",
+            "--data-sampler",
+            "--request-formatter-kwargs",
+        ],
+        Refuse(
+            "is about guidellm's own reading of data sets",
+            "give a local file by --dataset-path, and the column of a CSV file by --dataset-column",
+        ),
+    ),
+    (&["--metrics"], Refuse("chooses what is kept", "leave it out: one record per request is kept")),
+    (
+        &["--output-sampling", "--sample-requests"],
+        Refuse("chooses which requests are kept", "leave it out: one record per request is kept"),
+    ),
+    (&["--request-type"], Refuse("names an API", "use --backend openai-chat or openai")),
+];
+
+/// `kind=max_requests,value=10`, where it says when a level ends.
+fn constraint(text: &str) -> Converted {
+    let mut kind = None;
+    let mut value = None;
+    for (key, text) in text.split(',').filter_map(|item| item.split_once('=')) {
+        match key.trim() {
+            "kind" => kind = Some(text.trim()),
+            _ => value = Some(text.trim()),
+        }
+    }
+    match (kind, value) {
+        (Some("max_requests"), Some(n)) => Ok(vec![("--num-prompts", n.to_owned())]),
+        (Some("max_duration"), Some(s)) => Ok(vec![("--duration", s.to_owned())]),
+        (Some("max_errors" | "max_error_rate" | "max_global_error_rate"), _) => {
+            Err((format!("'{text}' ends a run early"), "use --failed-request-threshold"))
+        }
+        _ => Err((format!("'{text}' is not supported yet"), "use --num-prompts or --duration")),
+    }
+}
+
+/// -1 means all, which is so anyway.
+fn data_samples(value: &str) -> Converted {
+    match value {
+        "-1" => Ok(Vec::new()),
+        _ => Ok(vec![("--num-dataset-entries", value.to_owned())]),
+    }
+}
 
 /// The lengths that guidellm's text asks for, a list of `key=value` or a JSON object. A file is one of
 /// ours; the name of a data set is neither, and is refused.

@@ -75,7 +75,17 @@ fn api(args: &RunArgs, named: Option<(Dialect, String)>, target: &mut Target) ->
         // The file's path was that of the file's API.
         target.path = None;
     }
-    match &args.endpoint {
+    match args.endpoint.as_deref() {
+        // No paths: so servebench names the two APIs that it speaks.
+        Some(name @ ("chat" | "completions")) => {
+            let dialect = value::backend("--endpoint", name)?;
+            if asked.is_some_and(|asked| asked != dialect) {
+                let wrong = format!("{name} is another API than --backend");
+                return Err(Error::new("--endpoint", wrong, "leave out one of the two"));
+            }
+            (target.dialect, target.path) = (dialect, None);
+            Ok(())
+        }
         Some(path) => endpoint_path(path, asked.is_some(), target),
         None => Ok(()),
     }

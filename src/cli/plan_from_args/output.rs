@@ -1,0 +1,88 @@
+//! What becomes of the result.
+
+use super::{Output, RunArgs, Tool, value};
+use crate::cli::metric_view::{MetricView, Words};
+use crate::cli::value::Format;
+use crate::cli::vllm_result::{ResultFile, VllmOutput};
+use crate::plan::{Error, Plan};
+
+/// Reads what becomes of the result, and sets in `plan` what has to be kept for that.
+pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Output, Error> {
+    let saves_vllms = args.save_result || args.append_result;
+    if args.no_save {
+        for (option, given) in [
+            ("--output-file", args.output_file.is_some()),
+            ("--result-dir", args.result_dir.is_some()),
+            ("--save-detailed", args.save_detailed && !saves_vllms),
+            ("--save-chunks", args.save_chunks),
+        ] {
+            if given {
+                return Err(Error::new(option, "contradicts --no-save", "give one of them"));
+            }
+        }
+    }
+    let vllm = vllm(args, tool, plan)?;
+    if args.no_records {
+        for (option, given) in [
+            ("--save-detailed", args.save_detailed),
+            ("--save-chunks", args.save_chunks),
+            ("--save-result", saves_vllms),
+            ("--metric-view", vllm.is_some()),
+        ] {
+            if given {
+                let wrong = "needs the records that --no-records gives up";
+                return Err(Error::new(option, wrong, "give one of them"));
+            }
+        }
+    }
+    plan.keep.records &= !args.no_records;
+    // vLLM's ITL has a value for each event.
+    plan.keep.chunks |= args.save_chunks || vllm.is_some();
+    Ok(Output {
+        file: args.output_file.clone(),
+        dir: args.result_dir.clone(),
+        no_save: args.no_save,
+        force: args.force,
+        detailed: args.save_detailed && !args.no_save,
+        vllm,
+        label: args.label.clone(),
+        metadata: args
+            .metadata
+            .iter()
+            .map(|text| value::fact("--metadata", text))
+            .collect::<Result<_, _>>()?,
+        format: args
+            .format
+            .as_deref()
+            .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
+        quiet: args.quiet,
+        no_progress: args.no_progress,
+    })
+}
+
+/// vLLM's block is what its command line prints, and its file what `--save-result` writes on any.
+fn vllm(args: &RunArgs, tool: Tool, plan: &Plan) -> Result<Option<VllmOutput>, Error> {
+    let words = Words {
+        view: args.metric_view.as_deref(),
+        figures: args.percentile_metrics.as_deref(),
+        percentiles: args.metric_percentiles.as_deref(),
+    };
+    let usual = if tool == Tool::Vllm { MetricView::Vllm } else { MetricView::Tokload };
+    let is_shown = words.view(usual)? == MetricView::Vllm;
+    let is_saved = args.save_result || args.append_result;
+    if args.result_filename.is_some() && !is_saved {
+        let wrong = "names the file of --save-result, which is not written";
+        return Err(Error::new("--result-filename", wrong, "give --save-result as well"));
+    }
+    let Some(selection) = words.selection(is_shown || is_saved, plan.target.dialect.generates())? else {
+        return Ok(None);
+    };
+    let file = is_saved.then(|| ResultFile {
+        name: args.result_filename.clone(),
+        appends: args.append_result,
+        // Scripts that call vLLM's client again and again rest on it.
+        overwrites: args.force || tool == Tool::Vllm,
+        detailed: args.save_detailed,
+    });
+    Ok(Some(VllmOutput { selection, is_shown, file }))
+}

@@ -1,0 +1,239 @@
+//! vLLM's block on standard output and its file: `--metric-view vllm`, `--save-result` and what belongs to them.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+use super::report::SIMULATED_SERVER;
+use super::say;
+use super::value::Format;
+use super::with_stdout;
+use crate::plan::{Arrivals, Error};
+use crate::report::View;
+use crate::report::vllm::{self, Level, Saved, Selection};
+use crate::run_file::RunFile;
+
+/// What of vLLM's is wanted of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VllmOutput {
+    /// Figures and percentiles.
+    pub selection: Selection,
+    /// The block is printed instead of our table.
+    pub is_shown: bool,
+    /// The file, if one is written.
+    pub file: Option<ResultFile>,
+}
+
+/// The file of `--save-result`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultFile {
+    /// `--result-filename`; `None`: vLLM's name.
+    pub name: Option<String>,
+    /// Add a line per level.
+    pub appends: bool,
+    /// An existing file is written anew.
+    pub overwrites: bool,
+    /// With the lists of single requests.
+    pub detailed: bool,
+}
+
+impl ResultFile {
+    /// Refuses what would fail after the run: a name for several levels, and a file that is there.
+    pub(super) fn check(&self, dir: Option<&str>, levels: usize) -> Result<(), Error> {
+        let Some(name) = self.name.as_deref().filter(|_| !self.appends) else { return Ok(()) };
+        if levels > 1 {
+            let wrong = format!("is one file, and there are {levels} levels");
+            let remedy = "add a line per level by --append-result, or leave the name out";
+            return Err(Error::new("--result-filename", wrong, remedy));
+        }
+        let place = within(dir, name);
+        if place.exists() && !self.overwrites {
+            let wrong = format!("{} is there already", place.display());
+            return Err(Error::new("--result-filename", wrong, "name another, or overwrite it with --force"));
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file per level, or a line; returns their names.
+pub(super) fn save(
+    run: &RunFile,
+    levels: &[Level],
+    file: &ResultFile,
+    dir: Option<&str>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for level in levels {
+        let saved = about(run, level, file.detailed);
+        let object = vllm::to_json(level, &saved);
+        let name = file.name.clone().unwrap_or_else(|| vllm::file_name(level, &saved));
+        let mut path = within(dir, &name);
+        if file.appends {
+            append(&path, &object)?;
+        } else {
+            // Repeats of a load have the same name.
+            let taken = |path: &PathBuf| places.contains(path) || (path.exists() && !file.overwrites);
+            let mut number = 1;
+            while file.name.is_none() && taken(&path) {
+                number += 1;
+                path = within(dir, &format!("{}-{number}.json", name.trim_end_matches(".json")));
+            }
+            replace(&path, &object)?;
+        }
+        if !places.contains(&path) {
+            places.push(path);
+        }
+    }
+    Ok(places)
+}
+
+/// Prints the blocks, or their objects as lines of JSON, and beside them on standard error what must not be missed.
+pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool) -> Result<(), Failure> {
+    match format {
+        Format::Json => with_stdout(|out| {
+            for level in levels {
+                let object = vllm::to_json(level, &about(run, level, false));
+                writeln!(out, "{}", Value::Object(object))?;
+            }
+            Ok(())
+        }),
+        Format::Table => with_stdout(|mut out| {
+            for level in levels {
+                vllm::write(level, &mut out)?;
+            }
+            Ok(())
+        }),
+    }?;
+    if quiet {
+        return Ok(());
+    }
+    say(DEFINITIONS);
+    if levels.iter().flat_map(|level| &level.answers).any(|answer| answer.ok && answer.gaps_s.is_none()) {
+        say(
+            "percentiles of ITL are those of a histogram, within 0.1 %: times of events were not kept (--save-chunks)",
+        );
+    }
+    let uncounted = levels.iter().flat_map(|level| &level.answers);
+    let uncounted = uncounted.filter(|answer| answer.ok && answer.input_tokens == 0).count();
+    if uncounted > 0 {
+        say(&format!(
+            "the server counted no prompt tokens for {uncounted} answers: they are missing in the sums"
+        ));
+    }
+    let view = View::new(run, &[], None);
+    view.verdict.iter().for_each(|verdict| say(verdict));
+    view.findings.iter().filter(|note| note.warning).for_each(|note| say(&note.text));
+    Ok(())
+}
+
+fn about(run: &RunFile, level: &Level, detailed: bool) -> Saved {
+    let plan = run.plan.read().ok();
+    let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
+    let setting = block.and_then(|block| block.setting.read().ok());
+    let target = plan.as_ref().map(|plan| &plan.target);
+    let mut metadata = run.metadata.clone();
+    metadata.remove(SIMULATED_SERVER);
+    Saved {
+        date: date(&run.created),
+        backend: target.map_or_else(String::new, |target| target.dialect.name().to_owned()),
+        label: run.label.clone(),
+        model: target.and_then(|target| target.models.first().cloned()).unwrap_or_default(),
+        num_prompts: setting
+            .as_ref()
+            .and_then(|level| level.stop.units)
+            .unwrap_or(level.answers.len() as u64),
+        metadata,
+        burstiness: match setting.map(|level| level.load.arrivals) {
+            Some(Arrivals::Gamma { burstiness, .. }) => burstiness,
+            // vLLM's way to say equal gaps, for which JSON has no number: null.
+            Some(Arrivals::Constant { .. }) => f64::INFINITY,
+            _ => 1.0,
+        },
+        detailed,
+    }
+}
+
+/// `2026-11-30T20:44:53.000000042Z` as vLLM writes it, `20261130-204453`.
+fn date(created: &str) -> String {
+    let seconds = created.split('.').next().unwrap_or_default();
+    seconds.trim_end_matches('Z').replace(['-', ':'], "").replace('T', "-")
+}
+
+fn within(dir: Option<&str>, name: &str) -> PathBuf {
+    dir.map_or_else(|| PathBuf::from(name), |dir| Path::new(dir).join(name))
+}
+
+fn append(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::own(format!("{}: {error}", path.display()));
+    let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+    // As vLLM does: lines are parted, not ended.
+    let is_empty = file.metadata().map_err(failed)?.len() == 0;
+    let line = serde_json::to_string(object).map_err(|error| failed(error.into()))?;
+    let line = if is_empty { line } else { format!("\n{line}") };
+    file.write_all(line.as_bytes()).map_err(failed)
+}
+
+/// Under a temporary name first, so that nobody ever reads half of it.
+fn replace(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::own(format!("{}: {error}", path.display()));
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    let line = serde_json::to_string(object).map_err(|error| failed(error.into()))?;
+    fs::write(&part, line).and_then(|()| fs::rename(&part, path)).map_err(|error| {
+        // What is left of it is of no use; that it cannot be removed is the smaller trouble.
+        let _ = fs::remove_file(&part);
+        failed(error)
+    })
+}
+
+/// What the numbers are, and where the others stand.
+const DEFINITIONS: &str = "these are vLLM's definitions over all requests of the level, without a warm-up cut: \
+    percentiles by linear interpolation, failed requests left out; TTFT is of the first event with text, where vLLM's \
+    client may stop at one with a role alone; tokload report shows the saved run in ours";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_vllms() {
+        assert_eq!(date("2026-11-30T20:44:53.000000042Z"), "20261130-204453");
+    }
+
+    #[test]
+    fn results_are_written_whole_or_added_as_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let object: Map<String, Value> = [("completed".to_owned(), Value::from(1))].into_iter().collect();
+        replace(&path, &object).unwrap();
+        replace(&path, &object).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), r#"{"completed":1}"#);
+        append(&path, &object).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"completed\":1}\n{\"completed\":1}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        let nowhere = folder.path().join("none").join("a.json");
+        assert!(replace(&nowhere, &object).is_err() && append(&nowhere, &object).is_err());
+    }
+
+    #[test]
+    fn one_name_is_for_one_level_and_an_existing_file_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().to_str();
+        let file = ResultFile {
+            name: Some("a.json".to_owned()),
+            appends: false,
+            overwrites: false,
+            detailed: false,
+        };
+        assert!(file.check(dir, 2).unwrap_err().remedy.contains("--append-result"));
+        file.check(dir, 1).unwrap();
+        fs::write(folder.path().join("a.json"), "").unwrap();
+        assert!(file.check(dir, 1).unwrap_err().remedy.contains("--force"));
+        ResultFile { overwrites: true, ..file.clone() }.check(dir, 1).unwrap();
+        ResultFile { appends: true, ..file }.check(dir, 2).unwrap();
+    }
+}
