@@ -140,6 +140,7 @@ mod tests {
             load: Load::closed(users),
             stop: Stop { units: Some(16), duration_s: None, grace_s: 30.0 },
             warmups: 0,
+            decide: None,
         }
     }
 
@@ -157,6 +158,7 @@ mod tests {
             stamps: Stamps::default(),
             examples: Vec::new(),
             lengthened: None,
+            judged: None,
             interrupted,
         }
     }

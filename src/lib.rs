@@ -31,6 +31,7 @@ pub mod model;
 // Floor 3, lifecycle.
 pub mod exchange;
 pub mod run;
+pub mod strategy;
 pub mod summary;
 pub mod verdict;
 

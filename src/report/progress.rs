@@ -147,7 +147,12 @@ mod tests {
     use crate::plan::{Load, Stop};
 
     fn level(units: Option<u64>, duration_s: Option<f64>) -> Level {
-        Level { load: Load::closed(4), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 2 }
+        Level {
+            load: Load::closed(4),
+            stop: Stop { units, duration_s, grace_s: 30.0 },
+            warmups: 2,
+            decide: None,
+        }
     }
 
     fn started(level: &Level) -> Line {
