@@ -294,8 +294,8 @@ pub enum Event<'a> {
     LevelStarted {
         /// Place of the level.
         ordinal: usize,
-        /// Number of levels.
-        levels: usize,
+        /// Number of levels; `None` where it depends on what comes.
+        levels: Option<usize>,
         /// The load setting.
         level: &'a Level,
     },

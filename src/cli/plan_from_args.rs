@@ -14,6 +14,7 @@ use crate::stats::Quantile;
 mod data;
 mod lengths;
 mod levels;
+pub mod search;
 mod target;
 mod trace;
 

@@ -62,6 +62,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         warnings: Vec::new(),
         blocks: ScriptBlocks::default(),
         ends_within_s: ALL_S,
+        earlier: Vec::new(),
     };
     let finished = session.run(&plan, &ready, files)?;
     match mock {

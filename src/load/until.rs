@@ -47,6 +47,8 @@ pub(crate) struct Watch {
     next_look: Option<Duration>,
     /// Why it was stopped before its end, if it was.
     stopped: Option<Why>,
+    /// What was known when it was decided that the leg ends.
+    decided: Option<Judgement>,
     seen: Vec<Observation>,
 }
 
@@ -150,6 +152,7 @@ impl Watch {
             times_max,
             next_look,
             stopped: None,
+            decided: None,
             seen: Vec::new(),
         }
     }
@@ -227,6 +230,7 @@ impl Watch {
         }
         let judged = side::judge(&decide, &mut self.seen, overdue);
         if judged.outcome != Judgement::Undecided {
+            self.decided = Some(judged.outcome);
             self.times_max = self.times;
             return self.as_before();
         }
@@ -276,7 +280,13 @@ impl Watch {
         match self.wish {
             Wish::Side(decide) => {
                 let judged = side::judge(&decide, &mut self.seen, 0);
-                let judged = Judged { times: self.times, stopped_early: self.stopped.is_some(), ..judged };
+                // The last few requests may move a bound back over the target by a hair: it was decided before.
+                let outcome = match judged.outcome {
+                    Judgement::Undecided => self.decided.unwrap_or(Judgement::Undecided),
+                    outcome => outcome,
+                };
+                let judged =
+                    Judged { outcome, times: self.times, stopped_early: self.stopped.is_some(), ..judged };
                 // What was open then has ended by now, some of it by our giving it up.
                 let stopped = |why| Judged { outcome: Judgement::Fail, why, ..judged };
                 watched.judged = Some(self.stopped.map_or(judged, stopped));

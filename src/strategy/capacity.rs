@@ -13,8 +13,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Level, Search};
-use crate::run::{Judged, Judgement};
+use crate::run::{Judged, Judgement, LevelResult};
 use crate::stats::Confidence;
+use crate::strategy::{LimitHeld, Medians};
 
 /// What a load is tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ pub enum Stage {
 }
 
 /// A load that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// The load, in the unit of what is varied.
     pub load: f64,
@@ -41,8 +42,10 @@ pub struct Trial {
     pub stage: Stage,
     /// What became of it; `None` where it was to decide nothing.
     pub judged: Option<Judged>,
-    /// Median E2E of its requests that ended well, s; `None` without any.
-    pub e2e_s: Option<f64>,
+    /// Medians of its requests that ended well.
+    pub medians: Medians,
+    /// How its requests stood to each limit; empty where no records were kept.
+    pub limits: Vec<LimitHeld>,
 }
 
 /// What comes next.
@@ -95,6 +98,12 @@ pub enum Ending {
 }
 
 impl Trial {
+    /// What became of `load`, whose limits are still to be looked at.
+    #[must_use]
+    pub fn of(load: f64, stage: Stage, result: &LevelResult) -> Trial {
+        Trial { load, stage, judged: result.judged, medians: Medians::of(&result.tally), limits: Vec::new() }
+    }
+
     /// Whether the load was seen to hold.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -149,8 +158,8 @@ pub fn level(search: &Search, like: &Level, trials: &[Trial], load: f64, stage: 
     let mut like = like.clone();
     if let (Some(units), Some(_)) = (like.stop.units, like.load.rate().filter(|_| like.load.users.is_none()))
     {
-        let e2e_s = trials.iter().filter_map(|trial| trial.e2e_s).fold(0.0, f64::max);
-        let least = load * (QUEUE_E2ES * e2e_s).max(QUEUE_S_MIN);
+        let e2e_ms = trials.iter().filter_map(|trial| trial.medians.e2e_ms).fold(0.0, f64::max);
+        let least = load * (QUEUE_E2ES * e2e_ms / 1e3).max(QUEUE_S_MIN);
         like.stop.units = Some(units.max(least.ceil() as u64));
     }
     let mut level = search.level(&like, load, confidence, times);
@@ -202,7 +211,7 @@ impl State {
     fn of(search: &Search, trials: &[Trial]) -> State {
         let mut state = State::default();
         for trial in trials {
-            let Trial { load, stage, .. } = *trial;
+            let &Trial { load, stage, .. } = trial;
             match (stage, trial.holds()) {
                 (Stage::Bracket | Stage::Bisect, true) => state.low = Some(load),
                 (Stage::Bracket | Stage::Bisect, false) => state.high = Some(load),

@@ -4,5 +4,9 @@
 //! that was interrupted goes on from the file that it left.
 
 pub mod capacity;
+mod hunt;
+mod limits;
 
 pub use capacity::{Answer, Ending, Stage, Step, Trial};
+pub use hunt::{Found, Hunt};
+pub use limits::{Binding, Cause, LimitHeld, Medians};

@@ -23,7 +23,13 @@ fn searched(search: &Search, outcome: impl Fn(f64, Stage) -> Judgement) -> (Vec<
     while let Step::Try { load, stage } = next(search, &trials) {
         assert!(trials.len() < 200, "{trials:?}");
         assert!(load > 0.0 && (stage == Stage::Overload || load <= search.max));
-        trials.push(Trial { load, stage, judged: Some(judged(outcome(load, stage))), e2e_s: None });
+        trials.push(Trial {
+            load,
+            stage,
+            judged: Some(judged(outcome(load, stage))),
+            medians: Medians::default(),
+            limits: Vec::new(),
+        });
     }
     (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(search, &trials, false))
 }
@@ -148,7 +154,8 @@ fn a_search_that_was_cut_goes_on_from_its_trials() {
             load,
             stage,
             judged: Some(judged(up_to(13.0)(load, stage))),
-            e2e_s: None,
+            medians: Medians::default(),
+            limits: Vec::new(),
         })
         .collect();
     for (cut, &(load, stage)) in steps.iter().enumerate() {
@@ -168,7 +175,8 @@ fn levels_are_long_enough_for_their_question() {
         load,
         stage: Stage::Bisect,
         judged: Some(Judged { times, ..judged(Judgement::Pass) }),
-        e2e_s: Some(2.5),
+        medians: Medians { e2e_ms: Some(2500.0), ..Medians::default() },
+        limits: Vec::new(),
     };
     let of = |load, stage| level(&USERS, &users, &[tried(4.0, 2)], load, stage);
     assert_eq!((of(4.0, Stage::Bisect).load.users, of(4.0, Stage::Bisect).stop.units), (Some(4), Some(100)));

@@ -36,7 +36,8 @@ fn too_few(facts: &Facts) -> Option<Finding> {
         return Some(Finding::new(Rule::FewRequests, Grade::Invalid, "no request was measured", remedy));
     }
     let said = facts.level.requests_expected().is_some_and(|expected| expected < REQUESTS_MIN);
-    if said { None } else { few_requests(n) }
+    // A level of a search answers one question, as well as its bounds say; its percentiles are by the way.
+    if said || facts.level.decide.is_some() { None } else { few_requests(n) }
 }
 
 fn window_short(facts: &Facts) -> Option<Finding> {
