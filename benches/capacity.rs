@@ -4,12 +4,12 @@
 //! on the same server, and beside them the usual one: 64 requests at each load, which pass if the share of good ones
 //! reaches the target. Fails if fewer than 90 % of the decided answers hold the truth.
 
-#[path = "rig/search.rs"]
-mod search;
+#[path = "../tests/it/find_capacity/server.rs"]
+mod server;
 
 use std::process::ExitCode;
 
-use search::{Naive, Question, Server};
+use server::{Naive, Question, Server, TRUTH_REQUESTS};
 
 const SEEDS: u64 = 100;
 
@@ -21,13 +21,8 @@ fn main() -> ExitCode {
     let mut good = true;
     for question in [Question::users(), Question::rate()] {
         let server = Server::course();
-        let truth = server.capacity(&question);
-        println!(
-            "{}: capacity {} by simulations of {} requests",
-            question.name,
-            truth,
-            search::TRUTH_REQUESTS
-        );
+        let truth = server.capacity(&question, TRUTH_REQUESTS);
+        println!("{}: capacity {} by simulations of {} requests", question.name, truth, TRUTH_REQUESTS);
         let (mut held, mut decided, mut requests) = (0, 0, 0);
         let (mut naive_held, mut naive_requests) = (0, 0);
         for seed in 1..=SEEDS {

@@ -31,9 +31,10 @@ pub mod model;
 // Floor 3, lifecycle.
 pub mod exchange;
 pub mod run;
-pub mod strategy;
 pub mod summary;
 pub mod verdict;
+
+pub mod strategy;
 
 // Floor 4, engines.
 pub mod engine;

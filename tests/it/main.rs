@@ -13,6 +13,7 @@ mod data_set;
 mod dialects;
 mod explain;
 mod faults;
+mod find_capacity;
 mod fit_run;
 mod goldens;
 mod goldens_histogram;

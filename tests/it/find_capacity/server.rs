@@ -1,4 +1,5 @@
 //! A modelled server that is asked how much it bears: by a search, by the usual rule of thumb, and by long simulations.
+//! Shared by the test and by `benches/capacity.rs`.
 
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ const TRUTH_STEP: f64 = 0.002;
 pub struct Question {
     pub name: &'static str,
     pub search: Search,
-    load: Load,
-    slo: Slo,
+    pub load: Load,
+    pub slo: Slo,
 }
 
 /// The answer of the usual rule.
@@ -38,7 +39,7 @@ pub struct Naive {
 
 /// A server in virtual time.
 pub struct Server {
-    model: model::Settings,
+    pub model: model::Settings,
 }
 
 impl Question {
@@ -122,13 +123,13 @@ impl Server {
         }
     }
 
-    /// The highest load that long simulations hold: whole, or to a fifth of a percent.
-    pub fn capacity(&self, question: &Question) -> f64 {
+    /// The highest load that long simulations, of so many requests each, hold: whole, or to a fifth of a percent.
+    pub fn capacity(&self, question: &Question, requests: u64) -> f64 {
         let plan = question.plan(TRUTH_SEED);
         let whole = question.search.vary.is_whole();
         let mut ordinal = 0;
         let mut holds = |load: f64| {
-            let (n, good) = attained(&mut self.engine(&plan), &plan, ordinal, load, TRUTH_REQUESTS);
+            let (n, good) = attained(&mut self.engine(&plan), &plan, ordinal, load, requests);
             ordinal += 1;
             good as f64 >= question.search.target * n as f64
         };
