@@ -165,6 +165,19 @@ impl Axis {
         }
     }
 
+    /// A load that can be tried.
+    ///
+    /// # Errors
+    /// What is not above 0, or not whole where loads are; `option` gave it.
+    pub fn check_load(self, option: &str, load: f64) -> Result<(), Error> {
+        if load.is_finite() && load > 0.0 && (!self.is_whole() || load.fract() == 0.0) {
+            return Ok(());
+        }
+        let kind = if self.is_whole() { "a whole number above 0" } else { "a number above 0" };
+        let wrong = format!("{load} is no load of a search for {self}");
+        Err(Error::new(option, wrong, format!("give {kind}")))
+    }
+
     /// A load in words: `14 users at once`, `3.5 requests per second`.
     #[must_use]
     pub fn in_words(self, load: f64) -> String {
@@ -211,17 +224,10 @@ impl Plan {
         if !inside(tolerance) {
             return wrong("--tolerance", format!("{tolerance} is no share"), "give one as in 10% or 0.1");
         }
-        let is_load = |load: f64| load.is_finite() && load > 0.0 && (!vary.is_whole() || load.fract() == 0.0);
-        let kind = if vary.is_whole() { "a whole number above 0" } else { "a number above 0" };
-        if !is_load(start) {
-            return wrong(
-                "--start",
-                format!("{start} is no load to vary the {vary} from"),
-                &format!("give {kind}"),
-            );
-        }
-        if !is_load(max) || max < start || max > LOAD_MAX {
-            let remedy = format!("give {kind}, at least --start ({start})");
+        vary.check_load("--start", start)?;
+        vary.check_load("--max", max)?;
+        if max < start || max > LOAD_MAX {
+            let remedy = format!("give a load from --start ({start}) to {LOAD_MAX}");
             return wrong("--max", format!("{max} is no highest load"), &remedy);
         }
         if time_max_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {

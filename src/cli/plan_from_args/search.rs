@@ -17,7 +17,9 @@ pub fn prepared(own: &FindCapacityArgs, plan: &RunArgs, from_file: bool) -> Resu
         Axis::Speedup => ("--trace-speedup", &mut args.trace_speedup),
     };
     let start = own.start.clone().unwrap_or_else(|| "1".to_owned());
-    if place.replace(start).is_some() {
+    // Here rather than as the option that it becomes, which nobody has typed.
+    vary.check_load("--start", value::number("--start", &start)?)?;
+    if place.replace(start.trim().to_owned()).is_some() {
         let remedy = "give --start and --max for where it begins and ends";
         return Err(Error::new(fixed, format!("is what the search varies ({vary})"), remedy));
     }
