@@ -56,23 +56,26 @@ pub struct Driven {
     pub failed: Option<Error>,
 }
 
-/// Runs `levels` one after another.
+/// Which levels are run.
+pub struct Course<'a> {
+    /// Place of the first, where others were run before.
+    pub first: usize,
+    /// How many there will be; `None` where that is not known.
+    pub levels: Option<usize>,
+    /// The next one, with the results so far; `None`: no more.
+    pub next: &'a mut dyn FnMut(&[LevelResult]) -> Option<Level>,
+}
+
+/// Runs the levels of `course` one after another.
 ///
-/// `goes_on` is asked before each level, with the results so far. Stops after a level that was interrupted (its result
-/// is kept) and at the first that cannot be run (those before it are kept: what was measured is not given up for a
-/// later fault).
-pub fn drive(
-    engine: &mut dyn Engine,
-    levels: &[Level],
-    goes_on: &mut dyn FnMut(&[LevelResult]) -> bool,
-    events: &mut dyn FnMut(Event<'_>),
-) -> Driven {
-    let mut driven = Driven { finished: Vec::with_capacity(levels.len()), failed: None };
-    for (ordinal, level) in levels.iter().enumerate() {
-        if !goes_on(&driven.finished) {
-            break;
-        }
-        events(Event::LevelStarted { ordinal, levels: levels.len(), level });
+/// Stops after a level that was interrupted (its result is kept) and at the first that cannot be run (those before it are
+/// kept: what was measured is not given up for a later fault).
+pub fn drive(engine: &mut dyn Engine, course: Course<'_>, events: &mut dyn FnMut(Event<'_>)) -> Driven {
+    let Course { first, levels, next } = course;
+    let mut driven = Driven { finished: Vec::new(), failed: None };
+    while let Some(level) = next(&driven.finished) {
+        let (ordinal, level) = (first + driven.finished.len(), &level);
+        events(Event::LevelStarted { ordinal, levels, level });
         match engine.run_level(ordinal, level, events) {
             Ok(result) => {
                 events(Event::LevelFinished(&result));
@@ -89,6 +92,15 @@ pub fn drive(
         }
     }
     driven
+}
+
+impl fmt::Debug for Course<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Course")
+            .field("first", &self.first)
+            .field("levels", &self.levels)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Display for Error {
@@ -140,6 +152,7 @@ mod tests {
             load: Load::closed(users),
             stop: Stop { units: Some(16), duration_s: None, grace_s: 30.0 },
             warmups: 0,
+            decide: None,
         }
     }
 
@@ -157,6 +170,7 @@ mod tests {
             stamps: Stamps::default(),
             examples: Vec::new(),
             lengthened: None,
+            judged: None,
             interrupted,
         }
     }
@@ -165,10 +179,12 @@ mod tests {
     fn outcome(results: Vec<Result<LevelResult, Error>>) -> (Vec<usize>, Option<String>, Vec<String>) {
         let levels = [level(1), level(2), level(4)];
         let mut seen = Vec::new();
-        let driven = drive(&mut Table(results), &levels, &mut |_| true, &mut |event| {
+        let mut next = |done: &[LevelResult]| levels.get(done.len()).cloned();
+        let course = Course { first: 0, levels: Some(levels.len()), next: &mut next };
+        let driven = drive(&mut Table(results), course, &mut |event| {
             seen.push(match event {
                 Event::LevelStarted { ordinal, levels, level } => {
-                    format!("start {ordinal}/{levels} users {:?}", level.load.users)
+                    format!("start {ordinal}/{} users {:?}", levels.unwrap(), level.load.users)
                 }
                 Event::LevelFinished(result) => format!("end {}", result.ordinal),
                 Event::Tick(tick) => format!("tick {}", tick.ok),

@@ -34,6 +34,8 @@ pub mod run;
 pub mod summary;
 pub mod verdict;
 
+pub mod strategy;
+
 // Floor 4, engines.
 pub mod engine;
 pub mod pace;

@@ -1,5 +1,7 @@
 //! What an engine hands up: the result of a level, and the events on the way.
 
+use serde::{Deserialize, Serialize};
+
 use crate::metrics::{Outcome, Tally};
 use crate::plan::{Level, Timestamps};
 use crate::stats::inflight;
@@ -154,6 +156,55 @@ pub struct Lengthened {
     pub high: Option<f64>,
 }
 
+/// On which side of a target the share of good requests of a level lies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// What is known.
+    pub outcome: Judgement,
+    /// What decided it.
+    pub why: Why,
+    /// How sure the two bounds are, a share such as 0.95.
+    pub confidence: f64,
+    /// Requests that were judged.
+    pub n: u64,
+    /// How many of them were good.
+    pub good: u64,
+    /// How many failed.
+    pub failed: u64,
+    /// What the true share is above, one-sided.
+    pub lower: f64,
+    /// What it is below, one-sided.
+    pub upper: f64,
+    /// How often its planned length the level was to have: 1 if it was not lengthened.
+    pub times: u32,
+    /// It was stopped before its planned length, since nothing more could have changed the outcome.
+    pub stopped_early: bool,
+}
+
+/// Whether a load holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    /// The share of good requests is above the target.
+    Pass,
+    /// It is below, or too many requests failed.
+    Fail,
+    /// The longest level has not shown it.
+    Undecided,
+}
+
+/// What decided a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The bounds of the share of good requests.
+    Attainment,
+    /// More requests failed than may.
+    Failures,
+    /// More requests missed a limit than the longest level may have.
+    Misses,
+}
+
 /// One failure of a class, as an example for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
@@ -188,6 +239,8 @@ pub struct LevelResult {
     pub examples: Vec<Example>,
     /// How it went with the plan's [`Until`](crate::plan::Until); `None` without one.
     pub lengthened: Option<Lengthened>,
+    /// What became of the level's [`Decide`](crate::plan::Decide); `None` without one.
+    pub judged: Option<Judged>,
     /// Ended early by the user.
     pub interrupted: bool,
 }
@@ -241,8 +294,8 @@ pub enum Event<'a> {
     LevelStarted {
         /// Place of the level.
         ordinal: usize,
-        /// Number of levels.
-        levels: usize,
+        /// Number of levels; `None` where it depends on what comes.
+        levels: Option<usize>,
         /// The load setting.
         level: &'a Level,
     },

@@ -472,6 +472,42 @@ pub struct QuickArgs {
     pub quiet: bool,
 }
 
+/// Find the highest load at which enough requests keep their limits.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct FindCapacityArgs {
+    /// what to vary: concurrency, users who send their next request when the answer is complete; rate, requests per second;
+    /// or speedup, that of --trace (default: concurrency, or speedup with --trace)
+    #[argh(option, arg_name = "what")]
+    pub vary: Option<String>,
+    /// share of requests that is to be good, as in 90% or 0.9 (default: 90%)
+    #[argh(option, arg_name = "share")]
+    pub target: Option<String>,
+    /// share of requests that may fail, as in 1% or 0.01 (default: 0)
+    #[argh(option, arg_name = "share")]
+    pub max_failures: Option<String>,
+    /// the first load to try, in users, requests per second or times the recorded speed (default: 1)
+    #[argh(option, arg_name = "load")]
+    pub start: Option<String>,
+    /// the highest load to try (default: 4096 users, 1000000 requests per second, 1000 times the recorded speed)
+    #[argh(option, arg_name = "load")]
+    pub max: Option<String>,
+    /// how near the ends of the answer are to be, as a share of the lower one (default: 10%; whole loads at least 1)
+    #[argh(option, arg_name = "share")]
+    pub tolerance: Option<String>,
+    /// begin no further load after this time, in seconds or as 10m (default: none)
+    #[argh(option, arg_name = "s")]
+    pub max_time: Option<String>,
+    /// how far a load that is not decided is lengthened, in planned lengths; it is doubled again and again (default: 16)
+    #[argh(option, arg_name = "n")]
+    pub max_length: Option<String>,
+    /// overload the server in the end, and see whether it bears the same load as before behind that (default: off)
+    #[argh(switch)]
+    pub hysteresis: bool,
+    /// go on with the search of this saved run, which was interrupted, with its plan (default: none)
+    #[argh(option, arg_name = "run")]
+    pub resume: Option<String>,
+}
+
 /// Print the table of a saved run again, also under another SLO.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ReportArgs {
@@ -615,6 +651,9 @@ pub struct MockServerArgs {
 /// Run a plan against a modelled server in virtual time, or find the model of a measured one.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct SimulateArgs {
+    /// find the highest load at which enough requests keep their limits, as tokload find-capacity does (default: off)
+    #[argh(switch)]
+    pub find_capacity: bool,
     /// estimate the costs of a server from a saved run of several numbers of users, print them and end (default: off)
     #[argh(option, arg_name = "run")]
     pub fit: Option<String>,
@@ -653,8 +692,19 @@ pub struct SimulateWords {
     pub own: SimulateArgs,
     /// The server.
     pub server: ModelArgs,
+    /// The search, with `--find-capacity`.
+    pub search: FindCapacityArgs,
     /// The plan, by the options of `run`; those that are not for a simulation are refused before, and the seed is
     /// among its own.
+    pub plan: RunArgs,
+}
+
+/// What was typed for `find-capacity`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindCapacityWords {
+    /// The search.
+    pub own: FindCapacityArgs,
+    /// The plan, by the options of `run`.
     pub plan: RunArgs,
 }
 
@@ -679,6 +729,8 @@ pub struct MockServerWords {
 /// A command with what was typed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
+    /// `find-capacity`
+    FindCapacity(Box<FindCapacityWords>),
     /// `lint`
     Lint(Box<LintWords>),
     /// `mock-server`
@@ -727,6 +779,10 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
         Normal::Text(text) => Ok(Asked::Text(text)),
         Normal::Command { name, tool, args, notes } => {
             let command = match name {
+                Name::FindCapacity => Command::FindCapacity(Box::new(FindCapacityWords {
+                    own: by_argh(name, &args, 0)?,
+                    plan: by_argh(name, &args, 1)?,
+                })),
                 Name::Lint => Command::Lint(Box::new(LintWords {
                     own: by_argh(name, &args, 0)?,
                     plan: by_argh(name, &args, 1)?,
@@ -742,7 +798,8 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                 Name::Simulate => Command::Simulate(Box::new(SimulateWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,
-                    plan: by_argh(name, &args, 2)?,
+                    search: by_argh(name, &args, 2)?,
+                    plan: by_argh(name, &args, 3)?,
                 })),
             };
             Ok(Asked::Command { command, tool, notes })

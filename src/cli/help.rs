@@ -100,6 +100,7 @@ fn entry(out: &mut String, term: &str, description: &str) {
 /// The options that begin a group, with its heading.
 fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let (own, of_plans): (&[_], &[_]) = match name {
+        Name::FindCapacity => (&[("--vary", "The search")], &PLAN_HEADINGS),
         Name::Lint | Name::Run => (&[], &PLAN_HEADINGS),
         Name::Simulate => (&SIMULATE_HEADINGS, &PLAN_HEADINGS),
         Name::MockServer => (&MOCK_HEADINGS, &[]),
@@ -108,8 +109,12 @@ fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static
     own.iter().chain(of_plans)
 }
 
-const SIMULATE_HEADINGS: [(&str, &str); 3] =
-    [("--fit", "The simulation"), ("--model-preset", "The server"), ("--backend", "How to ask")];
+const SIMULATE_HEADINGS: [(&str, &str); 4] = [
+    ("--find-capacity", "The simulation"),
+    ("--model-preset", "The server"),
+    ("--vary", "The search of --find-capacity"),
+    ("--backend", "How to ask"),
+];
 
 const PLAN_HEADINGS: [(&str, &str); 9] = [
     ("--base-url", "Whom to ask"),

@@ -6,6 +6,7 @@ pub mod aliases;
 pub mod args;
 pub mod exit;
 mod failure;
+mod find_capacity;
 mod help;
 mod lint;
 pub mod metric_view;
@@ -49,6 +50,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             notes.iter().for_each(|note| say(note));
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
+                Command::FindCapacity(words) => find_capacity::main(&words, tool, typed),
                 Command::Lint(words) => lint::main(&words, tool),
                 Command::MockServer(words) => mock_server::main(&words),
                 Command::Quick(args) => quick::main(&args, typed),

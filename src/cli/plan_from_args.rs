@@ -17,6 +17,7 @@ mod lengths;
 mod levels;
 mod output;
 mod rates;
+pub mod search;
 mod target;
 mod tool_defaults;
 mod trace;

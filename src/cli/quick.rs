@@ -62,6 +62,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         warnings: Vec::new(),
         blocks: ScriptBlocks::default(),
         ends_within_s: ALL_S,
+        earlier: Vec::new(),
     };
     let finished = session.run(&plan, &ready, files)?;
     match mock {
@@ -152,7 +153,7 @@ fn order(args: &QuickArgs, url: &str, model: Option<String>, clock: &RunClock) -
 /// Eight requests per user, but not longer than planned.
 fn level(users: u32) -> Level {
     let stop = Stop { units: Some(requests(users)), duration_s: Some(LEVEL_S), grace_s: GRACE_S };
-    Level { load: Load::closed(users), stop, warmups: WARMUPS }
+    Level { load: Load::closed(users), stop, warmups: WARMUPS, decide: None }
 }
 
 fn requests(users: u32) -> u64 {

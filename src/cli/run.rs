@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
 use crate::run_file::schema::{RunFile, SeenBlock};
+use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
 use crate::workload::{Preview, Script};
@@ -30,7 +31,16 @@ const SHOWN_OF_TRACE: usize = 10;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
-    let order = order(args, tool, &clock)?;
+    carry_out(order(args, tool, &clock)?, Vec::new(), clock, typed)
+}
+
+/// Does what was ordered, behind what a search has tried before.
+pub(super) fn carry_out(
+    order: Order,
+    earlier: Vec<Trial>,
+    clock: RunClock,
+    typed: Vec<String>,
+) -> Result<Exit, Failure> {
     if !order.output.quiet {
         order.notes.iter().for_each(|note| say(note));
     }
@@ -65,7 +75,8 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
         crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
-    let session = Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY };
+    let session =
+        Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY, earlier };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);
@@ -84,7 +95,16 @@ pub(super) struct Gate {
 }
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
-    let config = config(args)?;
+    order_with(args, tool, clock, config(args)?)
+}
+
+/// The order with `config`, name and text of a plan file, under it.
+pub(super) fn order_with(
+    args: &RunArgs,
+    tool: Tool,
+    clock: &RunClock,
+    config: Option<(&str, String)>,
+) -> Result<Order, Failure> {
     let args = &with_files(args)?;
     let around = Surroundings {
         tool,
@@ -268,6 +288,13 @@ pub(super) fn conclude(finished: Finished, gate: Gate) -> Result<Exit, Failure> 
         .iter()
         .fold((0, 0), |(ok, failed), level| (ok + level.counts.ok, failed + level.counts.failed));
     let share = failed as f64 / (ok + failed).max(1) as f64;
+    // A search drives a server beyond what it can: what failed there is part of the answer.
+    if let Some(capacity) = &finished.run.capacity {
+        return Ok(match capacity.answer.ending {
+            Ending::NothingHolds => Exit::GateFailed,
+            _ => exit_of(&finished.run, gate.strict),
+        });
+    }
     if ok == 0 && failed > 0 {
         say("tokload: every request failed");
         return Ok(Exit::GateFailed);

@@ -11,7 +11,7 @@ use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::cli::vllm_result;
-use crate::engine::{Driven, Engine, drive};
+use crate::engine::{Course, Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
 use crate::metrics::Record;
 use crate::mock::Paper;
@@ -24,6 +24,7 @@ use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
+use crate::strategy::{Hunt, Trial};
 use crate::summary;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
@@ -44,6 +45,15 @@ pub(super) struct Session {
     pub(super) blocks: ScriptBlocks,
     /// No level is begun that would end later than this, s after the session's start; `f64::INFINITY`: no limit.
     pub(super) ends_within_s: f64,
+    /// What a search for capacity has tried in an earlier run.
+    pub(super) earlier: Vec<Trial>,
+}
+
+/// What the engine brought home.
+struct Conducted {
+    driven: Driven,
+    /// The search for capacity, if that is what it was.
+    hunt: Option<Hunt>,
 }
 
 /// A run that is over.
@@ -157,16 +167,28 @@ impl Session {
         self.write_up(plan, (facts, environment), driven, (spools, files))
     }
 
-    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Driven {
+    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Conducted {
         if !self.output.quiet {
             self.warnings.iter().for_each(|warning| super::say(warning));
         }
         let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
-        let mut goes_on = |done: &[LevelResult]| self.has_time_for_another(done);
-        let driven = drive(engine, &plan.in_rounds(), &mut goes_on, &mut |event| progress.on_event(&event));
+        let mut hunt = Hunt::of(plan, &self.earlier);
+        let levels = plan.in_rounds();
+        let mut next = |done: &[LevelResult]| match &mut hunt {
+            _ if !self.has_time_for_another(done) => None,
+            Some(hunt) => hunt.next(done),
+            None => levels.get(done.len()).cloned(),
+        };
+        let searches = plan.search.is_some();
+        let course = Course {
+            first: self.earlier.len(),
+            levels: (!searches).then_some(levels.len()),
+            next: &mut next,
+        };
+        let driven = drive(engine, course, &mut |event| progress.on_event(&event));
         progress.finish();
-        driven
+        Conducted { driven, hunt }
     }
 
     /// Summarises what was measured and saves it.
@@ -174,12 +196,13 @@ impl Session {
         &self,
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock),
-        driven: Driven,
+        conducted: Conducted,
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
+        let Conducted { driven, hunt } = conducted;
         let mut vllm = Vec::new();
-        let mut run = self.assemble(plan, about, &driven, (&spools, &mut vllm))?;
+        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut vllm))?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
         let wanted = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref());
@@ -235,18 +258,22 @@ impl Session {
         &self,
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock),
-        driven: &Driven,
+        conducted: (&Driven, Option<Hunt>),
         (spools, vllm): (&Spools, &mut Vec<vllm::Level>),
     ) -> Result<RunFile, Failure> {
+        let (driven, mut hunt) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
         (run.trace, run.data) = (self.blocks.trace.clone(), self.blocks.data.clone());
         run.metadata = self.output.metadata.iter().cloned().collect();
         let mut chunks = spools.chunks.as_ref().and_then(|spool| Chunks::open(spool.part()).ok());
-        for result in &driven.finished {
+        for (place, result) in driven.finished.iter().enumerate() {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.
             let records = spools.read(result).unwrap_or(None);
+            if let (Some(hunt), Some(records)) = (&mut hunt, &records) {
+                hunt.look_at(place, records, plan);
+            }
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
             if let (Some(wanted), Some(records), Some(block)) =
@@ -259,6 +286,7 @@ impl Session {
             }
         }
         run.compare_repeats();
+        run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         run.judge();

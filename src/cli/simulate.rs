@@ -9,11 +9,11 @@ pub mod fit;
 use std::path::Path;
 
 use super::aliases::Tool;
-use super::args::{RunArgs, SimulateArgs, SimulateWords};
+use super::args::{FindCapacityArgs, RunArgs, SimulateArgs, SimulateWords};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::model_options::ModelArgs;
-use super::plan_from_args::{self, Order, Surroundings};
+use super::plan_from_args::{self, Order, Surroundings, search};
 use super::report::for_reading;
 use super::run::{config, dry_run, with_files};
 use super::{print, say, script};
@@ -72,10 +72,23 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
 /// What [`plan_from_args::order`] and [`ModelArgs::settings`] refuse, `--fit` beside anything else, `--explain` where
 /// the output is not for reading, and levels that would never end.
 pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Ordered, Error> {
-    let SimulateWords { own, server, plan } = words;
+    let SimulateWords { own, server, search, plan } = words;
     if own.fit.is_some() {
         fits_alone(words)?;
     }
+    let plan = &if own.find_capacity {
+        if search.resume.is_some() {
+            let remedy = "leave it out: a simulation is quick, and repeats its numbers";
+            return Err(Error::new("--resume", "goes on with a search on a real server", remedy));
+        }
+        search::prepared(search, plan, false)?
+    } else {
+        if *search != FindCapacityArgs::default() {
+            let remedy = "give --find-capacity as well";
+            return Err(Error::new("--vary and the like", "belong to a search", remedy));
+        }
+        plan.clone()
+    };
     let args = RunArgs {
         base_url: vec![NOBODY.to_owned()],
         model: vec![SIMULATED.to_owned()],
@@ -85,6 +98,9 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     // Nobody is asked, so no key is looked for.
     let around = Surroundings { tool: Tool::Tokload, fresh_seed: 0, config, env: &|_| None };
     let mut order = plan_from_args::order(&args, &around)?;
+    if own.find_capacity {
+        search::set(search, &mut order.plan)?;
+    }
     if config.is_some() {
         order.notes.push("nobody is asked in a simulation: the target in --config is left out".to_owned());
     }
@@ -107,6 +123,7 @@ fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
     let alone = SimulateWords {
         own: SimulateArgs { fit: words.own.fit.clone(), ..SimulateArgs::default() },
         server: ModelArgs::default(),
+        search: FindCapacityArgs::default(),
         plan: RunArgs { quiet: words.plan.quiet, ..RunArgs::default() },
     };
     if *words == alone {

@@ -80,6 +80,20 @@ pub fn seconds(option: &str, text: &str) -> Result<f64, Error> {
     }
 }
 
+/// A share: `90%`, or 0.9.
+///
+/// # Errors
+/// Whatever else; the range is the plan's business.
+pub fn share(option: &str, text: &str) -> Result<f64, Error> {
+    let plain = text.trim();
+    let (digits, factor) = plain.strip_suffix('%').map_or((plain, 1.0), |digits| (digits, 0.01));
+    match digits.trim().parse::<f64>() {
+        // To the fifteenth digit: 90 % is 0.9.
+        Ok(number) if number.is_finite() => Ok((number * factor * 1e15).round() / 1e15),
+        _ => Err(not(option, text, "a share", "90% or 0.9")),
+    }
+}
+
 /// A comma list, each item read by `read`.
 ///
 /// # Errors

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use crate::load::leg::ShardReport;
-use crate::load::until::Reach;
+use crate::load::until::{Reach, Watched};
 use crate::metrics::Tally;
 use crate::plan::{Arrivals, Level, SteadyCut, Timestamps};
-use crate::run::{
-    Example, HostCheck, Lengthened, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window,
-};
+use crate::run::{Example, HostCheck, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use crate::time::Stamp;
 
 /// Levels planned at least this long have their ramp cut off and end with the planned length.
@@ -23,8 +21,8 @@ pub(crate) struct LegOutcome {
     /// The ramp that was cut off.
     pub(crate) cut: Duration,
     pub(crate) reports: Vec<ShardReport>,
-    /// How it was lengthened and how far it was to go then, if it was watched for a figure.
-    pub(crate) lengthened: Option<(Lengthened, Reach)>,
+    /// What became of it, if its length depended on what came.
+    pub(crate) watched: Option<Watched>,
     /// Ended early by the user.
     pub(crate) interrupted: bool,
 }
@@ -38,6 +36,14 @@ pub(crate) struct Beside {
     pub(crate) stamps: Stamps,
 }
 
+impl LegOutcome {
+    /// It did not go as far as it was to go: the user ended it, or its outcome was certain before.
+    fn is_broken_off(&self) -> bool {
+        let stopped = |watched: Watched| watched.judged.is_some_and(|judged| judged.stopped_early);
+        self.interrupted || self.watched.is_some_and(stopped)
+    }
+}
+
 /// The result of the level at place `ordinal`.
 pub(crate) fn level_result(
     ordinal: usize,
@@ -46,7 +52,8 @@ pub(crate) fn level_result(
     beside: Beside,
 ) -> LevelResult {
     let span = span(&outcome, level);
-    let window = if is_windowed(level) && !outcome.interrupted {
+    let broken_off = outcome.is_broken_off();
+    let window = if is_windowed(level) && !broken_off {
         Window { start: span.t0 + outcome.cut, end: span.t1, whole_level: false }
     } else {
         Window { start: span.t0, end: span.t2, whole_level: true }
@@ -61,7 +68,7 @@ pub(crate) fn level_result(
             }
         }
     }
-    if is_windowed(level) && outcome.interrupted {
+    if is_windowed(level) && broken_off {
         tally.include_early();
     }
     let shards: Vec<ShardCheck> = outcome.reports.into_iter().map(|report| report.check).collect();
@@ -81,7 +88,8 @@ pub(crate) fn level_result(
         host: beside.host,
         stamps,
         examples,
-        lengthened: outcome.lengthened.map(|(lengthened, _)| lengthened),
+        lengthened: outcome.watched.and_then(|watched| watched.lengthened),
+        judged: outcome.watched.and_then(|watched| watched.judged),
         interrupted: outcome.interrupted,
     }
 }
@@ -144,9 +152,9 @@ fn span(outcome: &LegOutcome, level: &Level) -> Span {
     let t0 = outcome.start;
     let last_plan = outcome.reports.iter().filter_map(|report| report.last_plan).max().unwrap_or(t0);
     let planned = Reach::of(level).length;
-    let length = outcome.lengthened.map_or(planned, |(_, reach)| reach.length);
+    let length = outcome.watched.map_or(planned, |watched| watched.reach.length);
     // A trace may be over before the time is.
-    let by_time = level.stop.units.is_none() && !outcome.interrupted && level.load.speedup().is_none();
+    let by_time = level.stop.units.is_none() && !outcome.is_broken_off() && level.load.speedup().is_none();
     let t1 = if by_time && length != Duration::MAX { t0 + length } else { last_plan };
     let last_end = outcome.reports.iter().filter_map(|report| report.last_end).max().unwrap_or(t1);
     Span { t0, t1, t2: last_end.max(t1) }
@@ -165,10 +173,15 @@ pub(crate) fn seconds(s: f64) -> Duration {
 mod tests {
     use super::*;
     use crate::plan::{Load, Stop};
-    use crate::run::WallCheck;
+    use crate::run::{Lengthened, WallCheck};
 
     fn level(duration_s: Option<f64>, units: Option<u64>) -> Level {
-        Level { load: Load::closed(2), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0 }
+        Level {
+            load: Load::closed(2),
+            stop: Stop { units, duration_s, grace_s: 30.0 },
+            warmups: 0,
+            decide: None,
+        }
     }
 
     fn report(e2e_ms: &[u64]) -> ShardReport {
@@ -234,7 +247,7 @@ mod tests {
             start: Stamp::from_millis(1000),
             cut: Duration::ZERO,
             reports: vec![report(&[])],
-            lengthened: None,
+            watched: None,
             interrupted,
         };
         let ms = Stamp::from_millis;
@@ -245,7 +258,8 @@ mod tests {
         let to = |length_s| {
             let lengthened = Lengthened { times: 4, reached: true, value: None, low: None, high: None };
             let reach = Reach { units: u64::MAX, length: Duration::from_secs(length_s) };
-            LegOutcome { lengthened: Some((lengthened, reach)), ..outcome(false) }
+            let watched = Watched { reach, lengthened: Some(lengthened), judged: None };
+            LegOutcome { watched: Some(watched), ..outcome(false) }
         };
         assert_eq!(span(&to(4), &by_time), Span { t0: ms(1000), t1: ms(5000), t2: ms(5000) });
     }

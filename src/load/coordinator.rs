@@ -19,7 +19,7 @@ use crate::load::replay::{self, Replayed};
 use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
-use crate::load::until::Watch;
+use crate::load::until::{Standing, Watch};
 use crate::metrics::Phase;
 use crate::pace::{self, Kernel, Mode, Pace};
 use crate::plan::{Driver, Level, Plan, Timestamps};
@@ -184,9 +184,8 @@ impl LoadEngine {
         (0..shards).map(part).collect()
     }
 
-    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Result<Sends, Error> {
-        let watch = self.setup.plan.until.zip(leg.observed);
-        let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
+    fn sends(&self, ordinal: usize, level: &Level) -> Result<Sends, Error> {
+        let watch = Watch::of(&self.setup.plan, level);
         Ok(Sends { parts: self.parts(ordinal, level, watch.as_ref())?, watch })
     }
 
@@ -221,7 +220,7 @@ impl LoadEngine {
             // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
             let start = self.setup.clock.now();
             let cut = leg.cut;
-            return Ok(LegOutcome { start, cut, reports: Vec::new(), lengthened: None, interrupted: true });
+            return Ok(LegOutcome { start, cut, reports: Vec::new(), watched: None, interrupted: true });
         }
         let leg = Arc::new(leg);
         let working = parts.len();
@@ -235,10 +234,10 @@ impl LoadEngine {
             start: Stamp::ZERO,
             cut: leg.cut,
             reports: Vec::new(),
-            lengthened: None,
+            watched: None,
             interrupted: false,
         };
-        let (mut prepared, mut next_tick, mut samples_due) = (0, Stamp::ZERO, 0);
+        let (mut prepared, mut next_tick, mut samples_due, mut overdue) = (0, Stamp::ZERO, 0, 0);
         while outcome.reports.len() < working {
             match self.replies.recv_timeout(LOOK) {
                 Ok(Reply::Prepared) => {
@@ -252,9 +251,11 @@ impl LoadEngine {
                 Ok(Reply::Sample(sample)) => {
                     samples_due -= 1;
                     if let Some(watch) = &mut watch {
-                        watch.take(sample);
+                        watch.take(sample.seen);
+                        overdue += sample.overdue;
                         if samples_due == 0 && !outcome.interrupted {
-                            self.decide(&leg, watch, before, events);
+                            let elapsed = self.setup.clock.now() - outcome.start;
+                            self.decide(&leg, watch, (before, elapsed, overdue), events);
                         }
                     }
                 }
@@ -281,12 +282,12 @@ impl LoadEngine {
                     .as_ref()
                     .is_some_and(|watch| watch.is_due(now - outcome.start, self.sent_since(before)))
             {
-                samples_due = working;
+                (samples_due, overdue) = (working, 0);
                 leg.signal.ask();
                 self.wake_all();
             }
         }
-        outcome.lengthened = watch.map(|mut watch| {
+        outcome.watched = watch.map(|mut watch| {
             outcome
                 .reports
                 .iter_mut()
@@ -297,10 +298,16 @@ impl LoadEngine {
     }
 
     /// All shards have told what they have seen: goes on or not.
-    fn decide(&self, leg: &Leg, watch: &mut Watch, before: Reading, events: Events<'_>) {
+    fn decide(&self, leg: &Leg, watch: &mut Watch, stands: (Reading, Duration, u64), events: Events<'_>) {
+        let (before, elapsed, overdue) = stands;
         let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
-        let decision = watch.decide(now.ok == before.ok && now.failed > before.failed);
+        let hopeless = now.ok == before.ok && now.failed > before.failed;
+        let sent = now.sent - before.sent;
+        let decision = watch.decide(Standing { elapsed, sent, overdue, hopeless });
         leg.signal.set_reach(decision.reach, decision.open);
+        if decision.stop {
+            leg.signal.halt(Halt::Stop);
+        }
         self.wake_all();
         if let Some(note) = decision.note {
             events(Event::Note(&note));
@@ -329,7 +336,8 @@ impl LoadEngine {
             1 => Halt::Stop,
             _ => Halt::Abort,
         };
-        if wished > leg.signal.halted() {
+        // A leg whose outcome is certain may have stopped by itself before.
+        if wished > leg.signal.halted() || (wished != Halt::No && !outcome.interrupted) {
             outcome.interrupted = true;
             leg.signal.halt(wished);
             self.wake_all();
@@ -379,7 +387,7 @@ impl Engine for LoadEngine {
         self.records += records(&warm_up);
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
-        let sends = self.sends(ordinal, level, &leg)?;
+        let sends = self.sends(ordinal, level)?;
         let before = Usage::read();
         let outcome = self.run_leg(leg, sends, events)?;
         replay::check(&self.setup.target)?;

@@ -11,7 +11,7 @@ use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
 use crate::load::replay::Replayed;
 use crate::load::target::Target;
-use crate::load::until::Reach;
+use crate::load::until::{self, Reach, Watch};
 use crate::metrics::{Phase, Tally};
 use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
 use crate::run::{Example, ShardCheck};
@@ -210,12 +210,11 @@ impl Leg {
             burn: plan.client.burn,
             cut,
             grace: seconds(level.stop.grace_s),
-            observed: plan.until.map(|until| Observed {
-                figure: until.figure,
-                slo: plan.slo,
-                from_plan: level.load.judged_from_plan(),
-            }),
-            signal: Signal::new(Reach::of(level), plan.until.is_some_and(|until| until.times_max > 1)),
+            observed: until::observed(plan, level),
+            signal: Signal::new(
+                Reach::of(level),
+                Watch::of(plan, level).is_some_and(|watch| watch.is_open()),
+            ),
         }
     }
 
@@ -279,9 +278,18 @@ pub(crate) enum Reply {
     /// The first requests are written; waiting for the start.
     Prepared,
     /// What was observed since the last time.
-    Sample(Vec<Observation>),
+    Sample(Sample),
     /// The leg is over on this shard.
     Done(Box<ShardReport>),
+}
+
+/// What a shard has observed since it was asked before.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    /// Of requests that have ended since.
+    pub seen: Vec<Observation>,
+    /// Requests that have not ended and have missed a limit by now.
+    pub overdue: u64,
 }
 
 /// The result of a leg on one shard.

@@ -40,5 +40,5 @@ pub(crate) mod virtually {
     pub(crate) use super::replay::Replayed;
     pub(crate) use super::requests::Requests;
     pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
-    pub(crate) use super::until::Watch;
+    pub(crate) use super::until::{Standing, Watch};
 }

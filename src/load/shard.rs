@@ -193,7 +193,8 @@ impl Shard {
             self.tick(work, now);
             self.check_deadlines(work, now);
             self.check_end(work, now);
-            if let Some(sample) = work.answer() {
+            let busy = self.connections.iter().filter(|one| one.state == State::Busy);
+            if let Some(sample) = work.answer(now, busy.map(|one| one.exchange.record())) {
                 // A coordinator that has gone is noticed at the end of the leg.
                 let _ = replies.send(Reply::Sample(sample));
             }

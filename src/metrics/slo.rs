@@ -59,28 +59,34 @@ pub fn strain(record: &Record, slo: &Slo, from_plan: bool) -> f64 {
 }
 
 /// A value held against its limit.
-#[derive(Clone, Copy)]
-struct Held {
-    limit_ms: Option<f64>,
-    value_ns: Option<f64>,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// The limit's name, as in `--goodput`.
+    pub name: &'static str,
+    /// The limit; `None`: there is none.
+    pub limit_ms: Option<f64>,
+    /// The value, ns; `None` where the request has none.
+    pub value_ns: Option<f64>,
     /// Whether a request without the value keeps the limit.
-    if_undefined: bool,
+    pub if_undefined: bool,
 }
 
-fn held(record: &Record, slo: &Slo, from_plan: bool) -> [Held; 5] {
+/// Every limit that there may be, with the request's value.
+#[must_use]
+pub fn held(record: &Record, slo: &Slo, from_plan: bool) -> [Held; 5] {
     let (ttft, ttfa, e2e) = if from_plan {
         (record.ttft_plan_ns(), record.ttfa_plan_ns(), record.e2e_plan_ns())
     } else {
         (record.ttft_ns(), record.ttfa_ns(), record.e2e_ns())
     };
     let ns = |value: Option<u64>| value.map(|ns| ns as f64);
-    let held = |limit_ms, value_ns, if_undefined| Held { limit_ms, value_ns, if_undefined };
+    let held = |name, limit_ms, value_ns, if_undefined| Held { name, limit_ms, value_ns, if_undefined };
     [
-        held(slo.ttft_ms, ns(ttft), false),
-        held(slo.ttfa_ms, ns(ttfa), false),
-        held(slo.e2e_ms, ns(e2e), false),
-        held(slo.tpot_ms, record.tpot_ns(), true),
-        held(slo.itl_max_ms, ns(record.stall_ns), true),
+        held("ttft", slo.ttft_ms, ns(ttft), false),
+        held("ttfa", slo.ttfa_ms, ns(ttfa), false),
+        held("e2e", slo.e2e_ms, ns(e2e), false),
+        held("tpot", slo.tpot_ms, record.tpot_ns(), true),
+        held("itl_max", slo.itl_max_ms, ns(record.stall_ns), true),
     ]
 }
 
@@ -90,7 +96,9 @@ impl Held {
         self.limit_ms.map(|ms| (ms * 1e6).round())
     }
 
-    fn is_kept(self) -> bool {
+    /// Whether the limit is kept.
+    #[must_use]
+    pub fn is_kept(self) -> bool {
         let Some(limit_ns) = self.limit_ns() else { return true };
         self.value_ns.map_or(self.if_undefined, |ns| ns <= limit_ns)
     }

@@ -32,6 +32,7 @@ impl Plan {
         }
         check_target(&self.target)?;
         self.check_until()?;
+        self.check_search()?;
         if self.levels.is_empty() {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }

@@ -19,6 +19,7 @@ mod lengths;
 mod level;
 pub mod lint;
 mod rate;
+mod search;
 mod secrets;
 mod text;
 mod trace;
@@ -31,6 +32,7 @@ pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
+pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
@@ -55,6 +57,9 @@ pub struct Plan {
     /// How well a figure is to be known before a level ends; absent: levels have their planned length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// What capacity is searched for; absent: the levels are run as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// Where the steady state of a level begins.
     #[serde(default)]
     pub steady_cut: SteadyCut,
@@ -151,6 +156,9 @@ pub struct Level {
     pub stop: Stop,
     /// Warm-up requests before it, sent at the level's own concurrency; they count nowhere. 2 by default.
     pub warmups: u32,
+    /// It may end when it is known whether enough requests are good; absent: it has its planned length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decide: Option<Decide>,
 }
 
 /// How requests arrive.
@@ -437,6 +445,7 @@ impl Plan {
             seed,
             runs: 1,
             until: None,
+            search: None,
             steady_cut: SteadyCut::default(),
             target: Target::default(),
             levels: Vec::new(),
@@ -540,7 +549,7 @@ impl Default for Target {
 impl Default for Level {
     fn default() -> Level {
         let load = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
-        Level { load, stop: Stop::default(), warmups: 2 }
+        Level { load, stop: Stop::default(), warmups: 2, decide: None }
     }
 }
 

@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
-    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Arrivals, Axis, Burn, Client, DataSet, Decide, Declared, Distribution, Driver, Endpoint, Error, Figure,
+    Header, Keep, LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions,
+    Sampling, Search, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -236,6 +236,7 @@ fn full_plan() -> Plan {
         load: Load { arrivals, cap: Some(1), users: Some(1), think_s: 0.0 },
         stop: Stop { units: Some(1), duration_s: Some(1.0), grace_s: 0.0 },
         warmups: 0,
+        decide: Some(Decide { target: 0.95, failures_max: 0.01, confidence: 0.99, times_max: 4 }),
     };
     let options = RequestOptions {
         ignore_eos: true,
@@ -259,6 +260,7 @@ fn full_plan() -> Plan {
     Plan {
         seed: 0,
         runs: 2,
+        search: Some(Search { time_max_s: Some(60.0), overload: true, ..Search::along(Axis::Rate) }),
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
         steady_cut: SteadyCut::Default,
         target,

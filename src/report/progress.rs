@@ -82,14 +82,15 @@ impl Progress {
 }
 
 impl Line {
-    fn start(&mut self, ordinal: usize, levels: usize, level: &Level) {
+    fn start(&mut self, ordinal: usize, levels: Option<usize>, level: &Level) {
         let goal = match (level.stop.units, level.stop.duration_s) {
             // With both the nearer end is not known before; requests are what is promised.
             (Some(requests), _) => Goal::Requests(requests),
             (None, Some(seconds)) => Goal::Seconds(seconds),
             (None, None) => Goal::None,
         };
-        let head = format!("level {} of {levels}, {}", ordinal + 1, load_label(&level.load));
+        let of = levels.map_or_else(String::new, |levels| format!(" of {levels}"));
+        let head = format!("level {}{of}, {}", ordinal + 1, load_label(&level.load));
         *self = Line { head, goal, ..Line::default() };
     }
 
@@ -147,12 +148,17 @@ mod tests {
     use crate::plan::{Load, Stop};
 
     fn level(units: Option<u64>, duration_s: Option<f64>) -> Level {
-        Level { load: Load::closed(4), stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 2 }
+        Level {
+            load: Load::closed(4),
+            stop: Stop { units, duration_s, grace_s: 30.0 },
+            warmups: 2,
+            decide: None,
+        }
     }
 
     fn started(level: &Level) -> Line {
         let mut line = Line::default();
-        line.start(1, 3, level);
+        line.start(1, Some(3), level);
         line
     }
 
@@ -176,7 +182,7 @@ mod tests {
     fn the_quiet_display_takes_every_event_and_shows_none() {
         let mut progress = Progress::new(true);
         let level = level(Some(64), None);
-        progress.on_event(&Event::LevelStarted { ordinal: 0, levels: 1, level: &level });
+        progress.on_event(&Event::LevelStarted { ordinal: 0, levels: Some(1), level: &level });
         progress.on_event(&Event::WarmupStarted { ordinal: 0, requests: 2 });
         progress.on_event(&Event::Tick(Tick { elapsed_s: 1.0, ok: 32, ..Tick::default() }));
         progress.on_event(&Event::Note("not shown"));

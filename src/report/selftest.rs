@@ -112,8 +112,12 @@ mod tests {
 
     fn plan(load: Load) -> Plan {
         let mut plan = Plan::new(1);
-        plan.levels =
-            vec![Level { load, stop: Stop { duration_s: Some(10.0), ..Stop::default() }, warmups: 0 }];
+        plan.levels = vec![Level {
+            load,
+            stop: Stop { duration_s: Some(10.0), ..Stop::default() },
+            warmups: 0,
+            decide: None,
+        }];
         plan
     }
 

@@ -43,6 +43,7 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
         wrap(out, style, "", line)?;
     }
     writeln!(out)?;
+    capacity(view, style, out)?;
     if view.table.rows.is_empty() {
         writeln!(out, "no level was run")?;
     } else {
@@ -68,6 +69,22 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     }
     if let Some(saved) = &view.saved {
         writeln!(out, "\nsaved {saved}")?;
+    }
+    Ok(())
+}
+
+/// The answer of a search, and what it has tried.
+fn capacity(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let Some((first, further)) = view.capacity.split_first() else { return Ok(()) };
+    wrap(out, style, "  ", first)?;
+    for line in further {
+        write!(out, "  ")?;
+        wrap(out, style, "  ", line)?;
+    }
+    writeln!(out)?;
+    if !view.trials.rows.is_empty() {
+        table(&view.trials, style, out)?;
+        writeln!(out)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
     Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Reading,
-    Replayed, Requests, ShardReport, Watch, Work, later, next_limit,
+    Replayed, Requests, ShardReport, Standing, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Flags, Phase, Record};
@@ -140,9 +140,8 @@ impl SimEngine {
         self.run_leg(leg, sends, &mut |_| {})
     }
 
-    fn sends(&self, ordinal: usize, level: &Level, leg: &Leg) -> Result<Sends, Error> {
-        let watch = self.setup.plan.until.zip(leg.observed);
-        let watch = watch.map(|(wish, observed)| Watch::new(wish, observed, level));
+    fn sends(&self, ordinal: usize, level: &Level) -> Result<Sends, Error> {
+        let watch = Watch::of(&self.setup.plan, level);
         let cap = level.load.cap;
         if let Some(Replayed { schedule, requests }) = Replayed::of(&self.setup.target, level, (0, 1))? {
             return Ok(Sends { agenda: Agenda::open(schedule), recorded: Some(requests), cap, watch });
@@ -219,7 +218,7 @@ impl SimEngine {
             if let Some(watch) = &mut watch
                 && watch.is_due(self.now - start, work.check.sent)
             {
-                self.decide(&mut work, watch, before, events);
+                self.decide(&mut work, watch, (before, start), events);
             }
             self.check_end(&mut work, &mut permits);
             looks += 1;
@@ -241,19 +240,27 @@ impl SimEngine {
         }
         let cut = leg.cut;
         let mut report = work.into_report();
-        let lengthened = watch.map(|mut watch| {
+        let watched = watch.map(|mut watch| {
             watch.take(std::mem::take(&mut report.observations));
             watch.end()
         });
-        Ok(LegOutcome { start, cut, reports: vec![report], lengthened, interrupted })
+        Ok(LegOutcome { start, cut, reports: vec![report], watched, interrupted })
     }
 
     /// Goes on or not, by what was observed so far.
-    fn decide(&self, work: &mut Work, watch: &mut Watch, before: Reading, events: Events<'_>) {
+    fn decide(&self, work: &mut Work, watch: &mut Watch, since: (Reading, Stamp), events: Events<'_>) {
+        let (before, start) = since;
         watch.take(work.take_observations());
+        let busy = self.clients.iter().filter(|client| client.busy).map(|client| client.exchange.record());
+        let overdue = work.overdue(self.now, busy);
         let now = self.gauges.read();
-        let decision = watch.decide(now.ok == before.ok && now.failed > before.failed);
+        let hopeless = now.ok == before.ok && now.failed > before.failed;
+        let standing = Standing { elapsed: self.now - start, sent: work.check.sent, overdue, hopeless };
+        let decision = watch.decide(standing);
         work.leg.signal.set_reach(decision.reach, decision.open);
+        if decision.stop {
+            work.leg.signal.halt(Halt::Stop);
+        }
         if let Some(note) = decision.note {
             events(Event::Note(&note));
         }
@@ -398,7 +405,7 @@ impl Engine for SimEngine {
         self.records += assemble::records(&warm_up);
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
-        let sends = self.sends(ordinal, level, &leg)?;
+        let sends = self.sends(ordinal, level)?;
         let outcome = self.run_leg(leg, sends, events)?;
         replay::check(&self.setup.target)?;
         self.records += assemble::records(&outcome.reports);
@@ -505,7 +512,7 @@ mod tests {
     use crate::workload::Content;
 
     fn level(load: Load, units: u64) -> Level {
-        Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0 }
+        Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0, decide: None }
     }
 
     /// How many requests were sent where four may be in flight, or the refusal.

@@ -11,6 +11,8 @@ impl Confidence {
     pub const C95: Confidence = Confidence(0.95);
     /// 99 %, that of LoadGen's minimum counts and of a confirmed capacity.
     pub const C99: Confidence = Confidence(0.99);
+    /// 99.9 %, where a bound is looked at again and again.
+    pub const C999: Confidence = Confidence(0.999);
 
     /// The confidence `level`, such as 0.95; `None` unless it lies between 0 and 1.
     #[must_use]

@@ -4,7 +4,7 @@
 //! since neighbours in a queue resemble each other (METRICS.md section 7).
 
 use crate::metrics::slo::{good, strain};
-use crate::metrics::{Class, Record};
+use crate::metrics::{Class, Outcome, Record};
 use crate::plan::{Figure, Slo};
 use crate::stats::order::Ranks;
 use crate::stats::quantile::nearest_rank;
@@ -21,6 +21,8 @@ pub struct Observation {
     pub value: f64,
     /// It kept every limit.
     pub good: bool,
+    /// It failed.
+    pub failed: bool,
 }
 
 /// What requests are observed for.
@@ -55,12 +57,27 @@ impl Observed {
                 plan,
                 value: strain(record, slo, *from_plan),
                 good: good(record, slo, *from_plan),
+                failed: record.outcome.is_failure(),
             }),
             Figure::Quantile(metric, _) => {
                 let value = metric.of(record).filter(|_| record.outcome.is_ok())?;
-                Some(Observation { plan, value, good: true })
+                Some(Observation { plan, value, good: true, failed: false })
             }
         }
+    }
+
+    /// Whether a request that is still open at `now` has missed a limit by then, however it goes on.
+    #[must_use]
+    pub fn is_overdue(&self, record: &Record, now: Stamp) -> bool {
+        let open = Record {
+            // At best its first token, its answer and its end come now.
+            first: record.first.or(Some(now)),
+            answer: record.answer.or(Some(now)),
+            last: Some(now),
+            outcome: Outcome::ok(200),
+            ..*record
+        };
+        !good(&open, &self.slo, self.from_plan)
     }
 
     /// The figure over `observations`, which are put in the order of their plans; `None` while they do not bound it.
@@ -121,6 +138,7 @@ mod tests {
             plan: Stamp::from_millis(i as u64),
             value,
             good: value <= 1.0,
+            failed: value.is_infinite(),
         };
         values.into_iter().enumerate().map(one).collect()
     }

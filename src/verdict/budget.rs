@@ -184,6 +184,7 @@ mod tests {
             stamps: Stamps { in_use, why_not: None },
             examples: Vec::new(),
             lengthened: None,
+            judged: None,
             interrupted: false,
         };
         let summary = summary::level(&Input::new(&result, Some(&records), Slo::default()));

@@ -332,7 +332,12 @@ fn patient() -> model::Settings {
 }
 
 fn timed(load: Load, duration_s: f64) -> Level {
-    Level { load, stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 }, warmups: 0 }
+    Level {
+        load,
+        stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 },
+        warmups: 0,
+        decide: None,
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 9] = [
     &["rng", "time"],
     &["stats", "wire"],
     &["api", "metrics", "plan", "workload", "model"],
-    &["exchange", "run", "summary", "verdict"],
+    &["exchange", "run", "summary", "verdict", "strategy"],
     &["engine", "pace", "load", "mock", "sim"],
     &["run_file"],
     &["report"],

@@ -14,6 +14,7 @@ mod data_set;
 mod dialects;
 mod explain;
 mod faults;
+mod find_capacity;
 mod fit_run;
 mod flags;
 mod goldens;

@@ -213,7 +213,12 @@ pub(crate) fn run(plan: &Plan, shards: usize, level: &Level) -> Run {
 }
 
 pub(crate) fn level(load: Load, units: u64) -> Level {
-    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 }, warmups: 2 }
+    Level {
+        load,
+        stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 },
+        warmups: 2,
+        decide: None,
+    }
 }
 
 pub(crate) fn open(rate: f64, cap: Option<u32>) -> Load {

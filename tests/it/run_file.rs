@@ -34,12 +34,14 @@ pub(crate) fn plan() -> Plan {
         load,
         stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 },
         warmups: 2,
+        decide: None,
     };
     let open = Load { arrivals: Arrivals::Poisson { rate: 12.5 }, cap: Some(4), users: None, think_s: 0.0 };
     Plan {
         seed: 42,
         runs: 1,
         until: None,
+        search: None,
         steady_cut: SteadyCut::Default,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
@@ -148,6 +150,7 @@ impl Sample {
             stamps: Stamps::default(),
             examples: examples(&records),
             lengthened: None,
+            judged: None,
             interrupted: false,
         };
         let summary = summary::level(&summary::Input::new(&result, Some(&records), *slo));

@@ -124,6 +124,7 @@ fn measure(itl: Duration, burn: Duration, every: Duration, in_use: Timestamps) -
         stamps: Stamps { in_use, why_not: None },
         examples: Vec::new(),
         lengthened: None,
+        judged: None,
         interrupted: false,
     };
     let summary = summary::level(&Input::new(&result, Some(&records), Slo::default()));

@@ -57,11 +57,21 @@ fn open(percent: f64, cap: Option<u32>) -> Load {
 }
 
 fn timed(load: Load, duration_s: f64) -> Level {
-    Level { load, stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 60.0 }, warmups: 0 }
+    Level {
+        load,
+        stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 60.0 },
+        warmups: 0,
+        decide: None,
+    }
 }
 
 fn counted(load: Load, units: u64) -> Level {
-    Level { load, stop: Stop { units: Some(units), duration_s: None, grace_s: 60.0 }, warmups: 0 }
+    Level {
+        load,
+        stop: Stop { units: Some(units), duration_s: None, grace_s: 60.0 },
+        warmups: 0,
+        decide: None,
+    }
 }
 
 #[test]

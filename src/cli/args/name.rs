@@ -2,7 +2,9 @@
 
 use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
-use super::{LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs, SimulateArgs};
+use super::{
+    FindCapacityArgs, LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs, SimulateArgs,
+};
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
 
@@ -13,6 +15,8 @@ pub enum Name {
     Quick,
     /// `run`
     Run,
+    /// `find-capacity`
+    FindCapacity,
     /// `report`
     Report,
     /// `lint`
@@ -36,13 +40,22 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 7] =
-        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer, Name::Selftest];
+    pub const ALL: [Name; 8] = [
+        Name::Quick,
+        Name::Run,
+        Name::FindCapacity,
+        Name::Report,
+        Name::Lint,
+        Name::Simulate,
+        Name::MockServer,
+        Name::Selftest,
+    ];
 
     /// As typed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Name::FindCapacity => "find-capacity",
             Name::Lint => "lint",
             Name::MockServer => "mock-server",
             Name::Quick => "quick",
@@ -59,6 +72,7 @@ impl Name {
     #[must_use]
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
+            Name::FindCapacity => vec![FindCapacityArgs::get_args_info(), RunArgs::get_args_info()],
             Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
@@ -66,7 +80,12 @@ impl Name {
             Name::Run => vec![RunArgs::get_args_info()],
             Name::Selftest => vec![SelftestArgs::get_args_info()],
             Name::Simulate => {
-                vec![SimulateArgs::get_args_info(), ModelArgs::get_args_info(), RunArgs::get_args_info()]
+                vec![
+                    SimulateArgs::get_args_info(),
+                    ModelArgs::get_args_info(),
+                    FindCapacityArgs::get_args_info(),
+                    RunArgs::get_args_info(),
+                ]
             }
         }
     }
@@ -96,14 +115,19 @@ impl Name {
         match self {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
-            Name::MockServer | Name::Quick | Name::Report | Name::Run | Name::Selftest => None,
+            Name::FindCapacity
+            | Name::MockServer
+            | Name::Quick
+            | Name::Report
+            | Name::Run
+            | Name::Selftest => None,
         }
     }
 
     /// Whether it takes the options of a plan, and with them the other tools' names for these.
     #[must_use]
     pub fn takes_a_plan(self) -> bool {
-        matches!(self, Name::Lint | Name::Run | Name::Simulate)
+        matches!(self, Name::FindCapacity | Name::Lint | Name::Run | Name::Simulate)
     }
 
     /// Its help.

@@ -38,7 +38,16 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
         output.metadata.push((report::SIMULATED_SERVER.to_owned(), text));
     }
     let secrets = Secrets::default();
-    let session = Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY };
+    let session = Session {
+        clock,
+        output,
+        secrets,
+        typed,
+        warnings,
+        blocks,
+        ends_within_s: f64::INFINITY,
+        earlier: Vec::new(),
+    };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
     if explain {

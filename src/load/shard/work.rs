@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::exchange::{ContentEvent, Exchange, Sink};
 use crate::load::agenda::{Agenda, Due, later};
 use crate::load::gauges::Gauges;
-use crate::load::leg::{Halt, Leg, ShardReport};
+use crate::load::leg::{Halt, Leg, Sample, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::Block;
 use crate::metrics::tally::Gaps;
@@ -126,12 +126,30 @@ impl Work {
         self.asked = told.asked;
     }
 
-    /// What was observed since the last time, if it was asked for since.
-    pub(crate) fn answer(&mut self) -> Option<Vec<Observation>> {
+    /// What was observed since the last time, if it was asked for since; `in_flight` are the records of requests that have
+    /// not ended.
+    pub(crate) fn answer<'a>(
+        &mut self,
+        now: Stamp,
+        in_flight: impl Iterator<Item = &'a Record>,
+    ) -> Option<Sample> {
         (self.answered != self.asked).then(|| {
             self.answered = self.asked;
-            self.take_observations()
+            let overdue = self.overdue(now, in_flight);
+            Sample { seen: self.take_observations(), overdue }
         })
+    }
+
+    /// How many requests that have not ended, or not even begun, have missed a limit by now.
+    pub(crate) fn overdue<'a>(&self, now: Stamp, in_flight: impl Iterator<Item = &'a Record>) -> u64 {
+        let Some(observed) = &self.leg.observed else { return 0 };
+        let is_overdue =
+            |record: &Record| record.plan >= self.window_start && observed.is_overdue(record, now);
+        let waiting = self.waiting.iter().filter(|due| {
+            let unsent = Record { start: now, ..Record::planned(due.index, due.plan) };
+            is_overdue(&unsent)
+        });
+        (in_flight.filter(|record| is_overdue(record)).count() + waiting.count()) as u64
     }
 
     /// What was observed since the last time.

@@ -71,7 +71,12 @@ fn a_rate_must_send_a_request_within_the_level_and_its_requests_within_a_year() 
     let of = |rate, duration_s, units| {
         let mut plan = plan();
         let load = Load { arrivals: Arrivals::Poisson { rate }, cap: None, users: None, think_s: 0.0 };
-        plan.levels = vec![Level { load, stop: Stop { duration_s, units, ..Stop::default() }, warmups: 0 }];
+        plan.levels = vec![Level {
+            load,
+            stop: Stop { duration_s, units, ..Stop::default() },
+            warmups: 0,
+            decide: None,
+        }];
         plan.validate().map_err(|error| error.to_string())
     };
     assert_eq!(of(0.5, Some(2.0), None), Ok(()));

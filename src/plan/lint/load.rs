@@ -35,7 +35,9 @@ fn no_warmup(plan: &Plan) -> Option<Finding> {
 }
 
 fn too_few(plan: &Plan) -> Option<Finding> {
-    few_requests(plan.levels.iter().filter_map(Level::requests_expected).min()?)
+    // The levels of a search are as long as their question needs.
+    let set = plan.levels.iter().filter(|_| plan.search.is_none());
+    few_requests(set.filter_map(Level::requests_expected).min()?)
 }
 
 /// The finding that `n` requests are few for a level.

@@ -5,6 +5,7 @@
 
 mod budget;
 mod cache;
+mod capacity;
 mod failures;
 mod findings;
 mod notes;
@@ -21,6 +22,10 @@ use crate::run_file::RunFile;
 pub struct View {
     /// Lines above the table: which run this is.
     pub title: Vec<String>,
+    /// What a search for capacity has found, the most important line first; empty where there was none.
+    pub capacity: Vec<String>,
+    /// What it has tried, in that order.
+    pub trials: Table,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
@@ -122,6 +127,8 @@ impl View {
         let (verdict, findings) = findings::of(run);
         View {
             title: title(run),
+            capacity: capacity::headline(run),
+            trials: capacity::table(run),
             table: Table {
                 head: "load",
                 columns: rows::COLUMNS.to_vec(),

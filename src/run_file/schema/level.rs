@@ -11,7 +11,7 @@ use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Gaps, Level, Load, Varying};
-use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
+use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
@@ -68,6 +68,9 @@ pub struct LevelBlock {
     /// How it went with the plan's wish to know a figure well; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengthened: Option<LengthenedBlock>,
+    /// On which side of the wished share its good requests lie, where that ended the level; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
@@ -165,6 +168,7 @@ impl LevelBlock {
             series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             lengthened: result.lengthened.map(LengthenedBlock::from),
+            judged: result.judged,
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };

@@ -33,6 +33,7 @@ use super::redact;
 use super::wall::WallTime;
 use crate::plan::Plan;
 use crate::run::LevelResult;
+use crate::strategy::Found;
 use crate::summary::LevelSummary;
 use crate::verdict::Verdict;
 
@@ -75,6 +76,9 @@ pub struct RunFile {
     /// What the repeats of each load say together; absent where every level was run once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Vec<RepeatsBlock>>,
+    /// What the search for capacity has found; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Found>,
     /// The trace that was sent; absent where requests were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceBlock>,
@@ -251,6 +255,7 @@ impl RunFile {
             findings: None,
             verdict: None,
             repeats: None,
+            capacity: None,
             trace: None,
             data: None,
             telemetry: None,

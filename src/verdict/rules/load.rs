@@ -36,7 +36,8 @@ fn too_few(facts: &Facts) -> Option<Finding> {
         return Some(Finding::new(Rule::FewRequests, Grade::Invalid, "no request was measured", remedy));
     }
     let said = facts.level.requests_expected().is_some_and(|expected| expected < REQUESTS_MIN);
-    if said { None } else { few_requests(n) }
+    // A level of a search answers one question, as well as its bounds say; its percentiles are by the way.
+    if said || facts.level.decide.is_some() { None } else { few_requests(n) }
 }
 
 fn window_short(facts: &Facts) -> Option<Finding> {
@@ -45,7 +46,9 @@ fn window_short(facts: &Facts) -> Option<Finding> {
     let what = if facts.times.whole_level { "whole level" } else { "window" };
     // A burst is nothing but ramp and drain, and asked for as such.
     let burst = facts.level.load.arrivals == Arrivals::Burst;
-    if window_s < GENERATIONS_MIN * e2e_s && !burst {
+    // One that a search has stopped had nothing more to show.
+    let asked_for = burst || facts.level.decide.is_some();
+    if window_s < GENERATIONS_MIN * e2e_s && !asked_for {
         let evidence = format!(
             "a {what} of {} for requests of up to {} (E2E p99): ramp and drain weigh in its rates",
             seconds(window_s),

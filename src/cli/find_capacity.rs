@@ -1,0 +1,63 @@
+//! `find-capacity`: the highest load at which enough requests keep their limits.
+//!
+//! What its options mean is `plan_from_args::search`'s, running it is `run`'s way, choosing the loads is `strategy`'s.
+
+use std::path::Path;
+
+use crate::cli::aliases::Tool;
+use crate::cli::args::FindCapacityWords;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::plan_from_args::search;
+use crate::cli::run;
+use crate::plan::Error;
+use crate::run_file::Loaded;
+use crate::strategy::capacity::{self, Step, Trial};
+use crate::sys::clock::RunClock;
+
+pub(super) fn main(words: &FindCapacityWords, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
+    let clock = RunClock::start();
+    let FindCapacityWords { own, plan } = words;
+    let resumed = own.resume.as_deref().map(|path| Resumed::open(path, plan.config.is_some())).transpose()?;
+    let config = match &resumed {
+        Some(resumed) => Some((resumed.path.as_str(), resumed.plan.clone())),
+        None => run::config(plan)?,
+    };
+    let has_search = |(_, text): &(&str, String)| text.lines().any(|line| line.trim() == "[search]");
+    let args = search::prepared(own, plan, config.as_ref().is_some_and(has_search)).map_err(Failure::bad)?;
+    let mut order = run::order_with(&args, tool, &clock, config)?;
+    search::set(own, &mut order.plan).map_err(Failure::bad)?;
+    let earlier = resumed.map_or_else(Vec::new, |resumed| resumed.trials);
+    if let Some(search) = &order.plan.search
+        && !earlier.is_empty()
+        && capacity::next(search, &earlier) == Step::Over
+    {
+        let remedy = "print it by tokload report, or search again without --resume";
+        return Err(Failure::bad(Error::new("--resume", "the search of that run is over", remedy)));
+    }
+    run::carry_out(order, earlier, clock, typed)
+}
+
+/// A search that was broken off.
+struct Resumed {
+    path: String,
+    /// As the text of a plan file.
+    plan: String,
+    trials: Vec<Trial>,
+}
+
+impl Resumed {
+    fn open(path: &str, has_config: bool) -> Result<Resumed, Failure> {
+        let wrong = |wrong: &str, remedy: &str| Err(Failure::bad(Error::new("--resume", wrong, remedy)));
+        if has_config {
+            return wrong("has the plan of its run", "leave out --config");
+        }
+        let run = Loaded::open(Path::new(path)).map_err(Failure::bad)?.run;
+        let Some(capacity) = run.capacity.as_ref().filter(|_| !run.is_simulated()) else {
+            let remedy = "name the saved run of a tokload find-capacity that asked a real server";
+            return wrong("that run has no search to go on with", remedy);
+        };
+        let plan = run.plan.read().map_err(Failure::bad)?;
+        Ok(Resumed { path: path.to_owned(), plan: plan.to_toml(), trials: capacity.trials.clone() })
+    }
+}

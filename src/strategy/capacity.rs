@@ -1,0 +1,309 @@
+//! The search for the highest load that holds (METRICS.md section 12).
+//!
+//! 1. *Bracket*: the load is doubled until one does not hold; where the first does not, it is halved until one does.
+//! 2. *Bisect*: between the highest load that held and the lowest that did not, until they are near enough.
+//! 3. *Confirm*: once more at the highest that held, with requests of its own, three times as long, at 99 %. If it does
+//!    not hold then, one step down, and again.
+//! 4. On wish, *overload* the server and see whether it *recovers*: whether the same load holds behind that.
+//!
+//! A level is decided by bounds on its share of good requests, not by the share itself. One that stays undecided at its
+//! greatest length counts as not holding, and the answer says so. That capacity falls with the load is what bisection
+//! rests on; pairs of loads that contradict it are part of the answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Level, Search};
+use crate::run::{Judged, Judgement, LevelResult};
+use crate::stats::Confidence;
+use crate::strategy::{LimitHeld, Medians};
+
+/// What a load is tried for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// To find one load that holds and one that does not.
+    Bracket,
+    /// To narrow what lies between.
+    Bisect,
+    /// To be sure of the highest that holds.
+    Confirm,
+    /// To overload the server.
+    Overload,
+    /// To see whether it has recovered.
+    Recovery,
+}
+
+/// A load that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The load, in the unit of what is varied.
+    pub load: f64,
+    /// What for.
+    pub stage: Stage,
+    /// What became of it; `None` where it was to decide nothing.
+    pub judged: Option<Judged>,
+    /// Medians of its requests that ended well.
+    pub medians: Medians,
+    /// How its requests stood to each limit; empty where no records were kept.
+    pub limits: Vec<LimitHeld>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// This load.
+    Try {
+        /// In the unit of what is varied.
+        load: f64,
+        /// What for.
+        stage: Stage,
+    },
+    /// Nothing: the search is over.
+    Over,
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The highest load that holds; `None` if none does.
+    pub low: Option<f64>,
+    /// The lowest load above it that was not seen to hold; `None` if all did.
+    pub high: Option<f64>,
+    /// How the search ended.
+    pub ending: Ending,
+    /// How sure it is that `low` holds, a share: 0.99 once it is confirmed.
+    pub confidence: f64,
+    /// `high` has failed, rather than stayed undecided. True as well where there is none.
+    pub decided: bool,
+    /// Whether `low` held behind an overload; `None` where that was not tried, or not decided.
+    pub recovered: Option<bool>,
+    /// Pairs of loads of which the lower one was not seen to hold and the higher one did.
+    pub non_monotone: Vec<[f64; 2]>,
+    /// Requests that were judged in all of it.
+    pub requests: u64,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// As it should.
+    Found,
+    /// Not even the lowest load that was tried holds.
+    NothingHolds,
+    /// All loads hold, up to the highest that was to be tried.
+    AllHold,
+    /// Before its end: by the user, for lack of time, or by a fault.
+    BrokenOff,
+}
+
+impl Trial {
+    /// What became of `load`, whose limits are still to be looked at.
+    #[must_use]
+    pub fn of(load: f64, stage: Stage, result: &LevelResult) -> Trial {
+        Trial { load, stage, judged: result.judged, medians: Medians::of(&result.tally), limits: Vec::new() }
+    }
+
+    /// Whether the load was seen to hold.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.judged.is_some_and(|judged| judged.outcome == Judgement::Pass)
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.judged.is_some_and(|judged| judged.outcome == Judgement::Undecided)
+    }
+}
+
+/// What to do behind `trials`, the tries of `search` so far in their order.
+#[must_use]
+pub fn next(search: &Search, trials: &[Trial]) -> Step {
+    let state = State::of(search, trials);
+    let attempt = |load, stage| Step::Try { load, stage };
+    if let Some(step) = state.beyond(search) {
+        return step;
+    }
+    match (state.low, state.high) {
+        (None, None) => attempt(search.start, Stage::Bracket),
+        (Some(low), None) if low >= search.max => attempt(low, Stage::Confirm),
+        (Some(low), None) => attempt(rounded(search, (2.0 * low).min(search.max)), Stage::Bracket),
+        // A confirmation has failed there: one step down.
+        (None, Some(high)) if state.has_stepped_down => match below(search, high) {
+            Some(load) => attempt(load, Stage::Confirm),
+            None => Step::Over,
+        },
+        (None, Some(high)) => match halved(search, high) {
+            Some(load) => attempt(load, Stage::Bracket),
+            None => Step::Over,
+        },
+        (Some(low), Some(high)) => match between(search, low, high) {
+            Some(load) => attempt(load, Stage::Bisect),
+            None => attempt(low, Stage::Confirm),
+        },
+    }
+}
+
+/// The level in which `load` is tried for `stage`: like `like`, which the plan has.
+///
+/// Confirmations are three times as long as what decided that load before. An open loop lasts ten of the E2E known by
+/// now, and ten seconds, at least: a queue takes its time.
+#[must_use]
+pub fn level(search: &Search, like: &Level, trials: &[Trial], load: f64, stage: Stage) -> Level {
+    let decided = trials.iter().rev().find(|trial| trial.load == load && trial.holds());
+    let times = decided.and_then(|trial| trial.judged).map_or(1, |judged| judged.times);
+    let (confidence, times) = match stage {
+        Stage::Confirm => (Confidence::C99, CONFIRM_TIMES.saturating_mul(times)),
+        _ => (Confidence::C95, 1),
+    };
+    let mut like = like.clone();
+    if let (Some(units), Some(_)) = (like.stop.units, like.load.rate().filter(|_| like.load.users.is_none()))
+    {
+        let e2e_ms = trials.iter().filter_map(|trial| trial.medians.e2e_ms).fold(0.0, f64::max);
+        let least = load * (QUEUE_E2ES * e2e_ms / 1e3).max(QUEUE_S_MIN);
+        like.stop.units = Some(units.max(least.ceil() as u64));
+    }
+    let mut level = search.level(&like, load, confidence, times);
+    if stage == Stage::Overload {
+        level.decide = None;
+    }
+    level
+}
+
+/// What `trials` say together; `broken_off` if there would have been more of them.
+#[must_use]
+pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
+    let state = State::of(search, trials);
+    let low = state.confirmed.or(state.low);
+    let ending = match (low, state.high) {
+        _ if broken_off => Ending::BrokenOff,
+        (None, _) => Ending::NothingHolds,
+        (Some(_), None) => Ending::AllHold,
+        (Some(_), Some(_)) => Ending::Found,
+    };
+    let of_high = |trial: &&Trial| Some(trial.load) == state.high && !trial.holds();
+    let last = trials.iter().rev().find(|trial| trial.stage == Stage::Recovery);
+    Answer {
+        low,
+        high: state.high,
+        ending,
+        confidence: if state.confirmed.is_some() { Confidence::C99 } else { Confidence::C95 }.level(),
+        decided: state.high.is_none() || trials.iter().filter(of_high).any(|trial| !trial.is_undecided()),
+        recovered: last.filter(|trial| !trial.is_undecided()).map(Trial::holds),
+        non_monotone: non_monotone(trials),
+        requests: trials.iter().filter_map(|trial| trial.judged).map(|judged| judged.n).sum(),
+    }
+}
+
+/// What is known behind some trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct State {
+    /// The highest load that held, below `high`.
+    low: Option<f64>,
+    /// The lowest load that was not seen to hold.
+    high: Option<f64>,
+    confirmed: Option<f64>,
+    has_stepped_down: bool,
+    overloaded: bool,
+    recovered: bool,
+}
+
+impl State {
+    fn of(search: &Search, trials: &[Trial]) -> State {
+        let mut state = State::default();
+        for trial in trials {
+            let &Trial { load, stage, .. } = trial;
+            match (stage, trial.holds()) {
+                (Stage::Bracket | Stage::Bisect, true) => state.low = Some(load),
+                (Stage::Bracket | Stage::Bisect, false) => state.high = Some(load),
+                (Stage::Confirm, true) => state.confirmed = Some(load),
+                (Stage::Confirm, false) => {
+                    // What held below that load was not confirmed either.
+                    (state.low, state.high) = (None, Some(load));
+                    state.has_stepped_down = true;
+                }
+                (Stage::Overload, _) => state.overloaded = true,
+                (Stage::Recovery, _) => state.recovered = true,
+            }
+        }
+        debug_assert!(state.low.is_none_or(|low| low <= search.max));
+        state
+    }
+
+    /// The steps behind a confirmed answer.
+    fn beyond(&self, search: &Search) -> Option<Step> {
+        let confirmed = self.confirmed?;
+        Some(match (search.overload, self.overloaded, self.recovered) {
+            (true, false, _) => {
+                let load = rounded(search, OVERLOAD * self.high.unwrap_or(confirmed));
+                Step::Try { load, stage: Stage::Overload }
+            }
+            (true, true, false) => Step::Try { load: confirmed, stage: Stage::Recovery },
+            _ => Step::Over,
+        })
+    }
+}
+
+/// How near two loads are that need not be told apart any more.
+fn near(search: &Search, low: f64) -> f64 {
+    if search.vary.is_whole() { (search.tolerance * low).floor().max(1.0) } else { search.tolerance * low }
+}
+
+/// The load in the middle of two; `None` if they are near enough.
+fn between(search: &Search, low: f64, high: f64) -> Option<f64> {
+    let middle = rounded(search, f64::midpoint(low, high));
+    // Compared with some room, or 1.1 would not be near enough to 1.
+    (high - low > near(search, low) * (1.0 + 1e-9) && low < middle && middle < high).then_some(middle)
+}
+
+/// Half of a load; `None` where there is nothing below.
+fn halved(search: &Search, high: f64) -> Option<f64> {
+    let half = rounded(search, high / 2.0);
+    let least = if search.vary.is_whole() { 1.0 } else { search.start * LEAST_OF_START };
+    (half >= least && half < high).then_some(half)
+}
+
+/// One step below a load; `None` where there is nothing.
+fn below(search: &Search, high: f64) -> Option<f64> {
+    let less = rounded(search, high - near(search, high));
+    let least = if search.vary.is_whole() { 1.0 } else { search.start * LEAST_OF_START };
+    (less >= least && less < high).then_some(less)
+}
+
+/// A load as it is tried: whole, or of three digits, downwards.
+fn rounded(search: &Search, load: f64) -> f64 {
+    if search.vary.is_whole() {
+        return load.floor();
+    }
+    let digit = 10f64.powf(load.log10().floor() - 2.0);
+    // Through text, so that no binary dust stands behind the digits.
+    let tidy = format!("{:.9}", (load / digit + 1e-9).floor() * digit);
+    tidy.parse().ok().filter(|tidy: &f64| *tidy > 0.0).unwrap_or(load)
+}
+
+fn non_monotone(trials: &[Trial]) -> Vec<[f64; 2]> {
+    let decides = |trial: &&Trial| trial.judged.is_some() && trial.stage != Stage::Recovery;
+    let mut pairs: Vec<[f64; 2]> = Vec::new();
+    for failed in trials.iter().filter(decides).filter(|trial| !trial.holds()) {
+        for held in trials.iter().filter(decides).filter(|trial| trial.holds()) {
+            let pair = [failed.load, held.load];
+            if failed.load <= held.load && !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
+    pairs
+}
+
+/// A confirmation is longer by this.
+const CONFIRM_TIMES: u32 = 3;
+/// An overload, over what was not seen to hold.
+const OVERLOAD: f64 = 2.0;
+/// An open loop lasts as many E2Es at least, and as many seconds.
+const QUEUE_E2ES: f64 = 10.0;
+const QUEUE_S_MIN: f64 = 10.0;
+/// The lowest rate that is tried, over the first.
+const LEAST_OF_START: f64 = 1e-3;
+
+#[cfg(test)]
+mod tests;

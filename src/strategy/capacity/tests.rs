@@ -1,0 +1,199 @@
+use super::*;
+use crate::plan::{Arrivals, Axis, Load, Stop};
+use crate::run::Why;
+
+fn judged(outcome: Judgement) -> Judged {
+    Judged {
+        outcome,
+        why: Why::Attainment,
+        confidence: 0.95,
+        n: 100,
+        good: 90,
+        failed: 0,
+        lower: 0.8,
+        upper: 1.0,
+        times: 1,
+        stopped_early: false,
+    }
+}
+
+/// A whole search against a server of which `outcome` says what becomes of a load, with all its steps.
+fn searched(search: &Search, outcome: impl Fn(f64, Stage) -> Judgement) -> (Vec<(f64, Stage)>, Answer) {
+    let mut trials: Vec<Trial> = Vec::new();
+    while let Step::Try { load, stage } = next(search, &trials) {
+        assert!(trials.len() < 200, "{trials:?}");
+        assert!(load > 0.0 && (stage == Stage::Overload || load <= search.max));
+        trials.push(Trial {
+            load,
+            stage,
+            judged: Some(judged(outcome(load, stage))),
+            medians: Medians::default(),
+            limits: Vec::new(),
+        });
+    }
+    (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(search, &trials, false))
+}
+
+fn up_to(capacity: f64) -> impl Fn(f64, Stage) -> Judgement {
+    move |load, _| if load <= capacity { Judgement::Pass } else { Judgement::Fail }
+}
+
+const USERS: Search = Search::along(Axis::Concurrency);
+
+#[test]
+fn it_doubles_halves_what_is_between_and_confirms() {
+    use Stage::{Bisect, Bracket, Confirm};
+    let (steps, answer) = searched(&USERS, up_to(13.0));
+    let expected = [
+        (1.0, Bracket),
+        (2.0, Bracket),
+        (4.0, Bracket),
+        (8.0, Bracket),
+        (16.0, Bracket),
+        (12.0, Bisect),
+        (14.0, Bisect),
+        (13.0, Bisect),
+        (13.0, Confirm),
+    ];
+    assert_eq!(steps, expected);
+    assert_eq!((answer.low, answer.high, answer.ending), (Some(13.0), Some(14.0), Ending::Found));
+    assert_eq!((answer.confidence, answer.decided, answer.requests), (0.99, true, 900));
+    assert_eq!(answer.non_monotone, Vec::<[f64; 2]>::new());
+}
+
+#[test]
+fn whole_capacities_are_found_to_a_tenth_and_rates_as_well() {
+    for capacity in 1..600 {
+        let (steps, answer) = searched(&USERS, up_to(f64::from(capacity)));
+        let (low, high) = (answer.low.unwrap(), answer.high.unwrap());
+        let capacity = f64::from(capacity);
+        assert!(low <= capacity && capacity < high, "{low} {capacity} {high}");
+        assert!(high - low <= (0.1 * low).max(1.0));
+        assert!(steps.len() < 20);
+    }
+    let rates = Search { start: 2.0, ..Search::along(Axis::Rate) };
+    for step in 1..500 {
+        let capacity = 0.01 * 1.03f64.powi(step);
+        let (_, answer) = searched(&rates, up_to(capacity));
+        let (low, high) = (answer.low.unwrap(), answer.high.unwrap());
+        assert!(low <= capacity && capacity < high, "{low} {capacity} {high}");
+        assert!(high - low <= 0.101 * low, "{low} {high}");
+    }
+}
+
+#[test]
+fn a_first_load_that_does_not_hold_is_halved() {
+    let from = Search { start: 40.0, ..USERS };
+    let (steps, answer) = searched(&from, up_to(3.0));
+    let loads: Vec<f64> = steps.iter().map(|(load, _)| *load).collect();
+    assert_eq!(loads, [40.0, 20.0, 10.0, 5.0, 2.0, 3.0, 4.0, 3.0]);
+    assert_eq!((answer.low, answer.high), (Some(3.0), Some(4.0)));
+}
+
+#[test]
+fn nothing_holds_and_all_hold() {
+    let (steps, none) = searched(&USERS, up_to(0.0));
+    assert_eq!((steps.len(), none.low, none.high, none.ending), (1, None, Some(1.0), Ending::NothingHolds));
+    let rates = Search { start: 8.0, ..Search::along(Axis::Rate) };
+    let (steps, none) = searched(&rates, up_to(0.0));
+    assert_eq!((none.low, none.ending), (None, Ending::NothingHolds));
+    assert!(steps.len() <= 11 && none.high < Some(0.02), "{steps:?}");
+    let (steps, all) = searched(&Search { max: 100.0, ..USERS }, up_to(f64::INFINITY));
+    assert_eq!(steps.last(), Some(&(100.0, Stage::Confirm)));
+    assert_eq!((all.low, all.high, all.ending, all.decided), (Some(100.0), None, Ending::AllHold, true));
+}
+
+#[test]
+fn a_confirmation_that_fails_steps_down() {
+    let (steps, answer) = searched(&USERS, |load, stage| match stage {
+        Stage::Confirm if load > 11.0 => Judgement::Fail,
+        _ => up_to(13.0)(load, stage),
+    });
+    assert_eq!(steps[8..], [(13.0, Stage::Confirm), (12.0, Stage::Confirm), (11.0, Stage::Confirm)]);
+    assert_eq!((answer.low, answer.high, answer.ending), (Some(11.0), Some(12.0), Ending::Found));
+    // 13 held and did not, 12 did not while 12 and 13 held: that is said.
+    assert_eq!(answer.non_monotone, [[12.0, 12.0], [12.0, 13.0], [13.0, 13.0]]);
+    let (_, nothing) = searched(&USERS, |load, stage| match stage {
+        Stage::Confirm => Judgement::Fail,
+        _ => up_to(13.0)(load, stage),
+    });
+    assert_eq!((nothing.low, nothing.high, nothing.ending), (None, Some(1.0), Ending::NothingHolds));
+}
+
+#[test]
+fn what_stays_undecided_does_not_hold_and_is_said() {
+    let (_, answer) = searched(&USERS, |load, _| match load {
+        load if load <= 10.0 => Judgement::Pass,
+        load if load < 14.0 => Judgement::Undecided,
+        _ => Judgement::Fail,
+    });
+    assert_eq!((answer.low, answer.high, answer.decided), (Some(10.0), Some(11.0), false));
+}
+
+#[test]
+fn an_overload_is_followed_by_the_same_load_again() {
+    let search = Search { overload: true, ..USERS };
+    let (steps, answer) = searched(&search, up_to(4.0));
+    assert_eq!(steps[steps.len() - 2..], [(10.0, Stage::Overload), (4.0, Stage::Recovery)]);
+    assert_eq!(answer.recovered, Some(true));
+    let of = |then: Judgement| {
+        let outcome =
+            move |load, stage| if stage == Stage::Recovery { then } else { up_to(4.0)(load, stage) };
+        searched(&search, outcome).1.recovered
+    };
+    assert_eq!((of(Judgement::Fail), of(Judgement::Undecided)), (Some(false), None));
+}
+
+/// The search is a function of its trials: cut anywhere it goes on as if it had not been.
+#[test]
+fn a_search_that_was_cut_goes_on_from_its_trials() {
+    let (steps, _) = searched(&USERS, up_to(13.0));
+    let trials: Vec<Trial> = steps
+        .iter()
+        .map(|&(load, stage)| Trial {
+            load,
+            stage,
+            judged: Some(judged(up_to(13.0)(load, stage))),
+            medians: Medians::default(),
+            limits: Vec::new(),
+        })
+        .collect();
+    for (cut, &(load, stage)) in steps.iter().enumerate() {
+        assert_eq!(next(&USERS, &trials[..cut]), Step::Try { load, stage });
+        let broken_off = answer(&USERS, &trials[..cut], true);
+        assert_eq!(broken_off.ending, Ending::BrokenOff);
+        assert_eq!(broken_off.confidence, 0.95);
+    }
+    assert_eq!(next(&USERS, &trials), Step::Over);
+}
+
+#[test]
+fn levels_are_long_enough_for_their_question() {
+    let stop = Stop { units: Some(100), ..Stop::default() };
+    let users = Level { load: Load::closed(1), stop: stop.clone(), warmups: 2, decide: None };
+    let tried = |load, times| Trial {
+        load,
+        stage: Stage::Bisect,
+        judged: Some(Judged { times, ..judged(Judgement::Pass) }),
+        medians: Medians { e2e_ms: Some(2500.0), ..Medians::default() },
+        limits: Vec::new(),
+    };
+    let of = |load, stage| level(&USERS, &users, &[tried(4.0, 2)], load, stage);
+    assert_eq!((of(4.0, Stage::Bisect).load.users, of(4.0, Stage::Bisect).stop.units), (Some(4), Some(100)));
+    assert_eq!(of(50.0, Stage::Bracket).stop.units, Some(400), "eight requests of each user");
+    let confirm = of(4.0, Stage::Confirm);
+    assert_eq!((confirm.stop.units, confirm.decide.unwrap().confidence), (Some(600), 0.99));
+    assert_eq!(of(8.0, Stage::Overload).decide, None);
+    let arrivals = Arrivals::Gamma { rate: 1.0, burstiness: 0.5 };
+    let open = Level { load: Load { arrivals, cap: Some(9), users: None, think_s: 0.0 }, ..users.clone() };
+    let rates = Search::along(Axis::Rate);
+    let tries = [tried(4.0, 1)];
+    let of = |load, trials: &[Trial]| level(&rates, &open, trials, load, Stage::Bisect);
+    assert_eq!(of(40.0, &[]).stop.units, Some(400), "ten seconds");
+    let slow = of(40.0, &tries);
+    assert_eq!(slow.stop.units, Some(1000), "ten times 2.5 s");
+    assert_eq!(
+        (slow.load.arrivals, slow.load.cap),
+        (Arrivals::Gamma { rate: 40.0, burstiness: 0.5 }, Some(9))
+    );
+}

@@ -1,0 +1,12 @@
+//! Which load to try next, and what the tries say together.
+//!
+//! Pure: the loads that were tried and what became of them come in, the next one or the answer goes out. So a search
+//! that was interrupted goes on from the file that it left.
+
+pub mod capacity;
+mod hunt;
+mod limits;
+
+pub use capacity::{Answer, Ending, Stage, Step, Trial};
+pub use hunt::{Found, Hunt};
+pub use limits::{Binding, Cause, LimitHeld, Medians};
