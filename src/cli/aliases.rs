@@ -113,7 +113,6 @@ const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or 
 const DATA: &str = "give a local file by --dataset-path, or --random-input-len and --random-output-len";
 const TIMES: &str = "give a trace with times by --trace, or the load by --request-rate and --arrival-pattern";
 const SAVED: &str = "leave it out: every run is saved as tokload-<time>.json, or by --output-file";
-const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
 const REPEAT: &str =
@@ -151,14 +150,21 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--model-names"], Same("--model")),
     (&["--headers"], Same("--header")),
     (&["--url-strategy"], Convert(url_strategy)),
-    (&["--model-selection-strategy"], Convert(url_strategy)),
     (&["--connection-reuse-strategy"], Convert(reuse)),
     (&["--force-close-connections"], Refuse(LATER, "leave it out: connections are reused")),
     (&["--transport", "--transport-type"], Convert(http_only)),
     (&["--request-content-type"], Convert(json_only)),
     (&["--cert", "--key"], Refuse(LATER, "leave it out: client certificates are not sent so far")),
-    (&["--session-header", "--request-id-prefix"], Refuse(LATER, "give fixed fields by --header")),
-    (&["--lora-modules", "--lora-assignment", "--lora-name"], Refuse(LATER, ONE_MODEL)),
+    (&["--session-header"], Refuse(LATER, "give fixed fields by --header")),
+    (&["--request-id-prefix"], Convert(request_id)),
+    (
+        &["--lora-name"],
+        Noted(
+            "--lora-modules",
+            "an adapter is asked for as the model; where SGLang wants lora_path as well, give --extra-body \
+             '{\"lora_path\":\"{{model}}\"}'",
+        ),
+    ),
     (&["--disable-stream"], Same("--no-streaming")),
     (
         &["--no-stream"],
@@ -211,7 +217,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
     (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
-    (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (
         &["--sweep-*", "--parameter-sweep-*", "--no-parameter-sweep-*", "--no-sweep-table", "--variant"],
@@ -497,7 +502,13 @@ fn aiperf_pattern(value: &str) -> Converted {
 }
 
 fn url_strategy(value: &str) -> Converted {
-    only(value, &["round_robin", "round-robin"], "leave it out: requests take servers and models in turn")
+    only(value, &["round_robin", "round-robin"], "leave it out: requests take servers in turn")
+}
+
+/// vLLM's field with the number of the request behind the prefix.
+fn request_id(value: &str) -> Converted {
+    let literal = value.replace("{{", "{{{{");
+    Ok(vec![("--header", format!("x-request-id: {literal}{{{{index}}}}"))])
 }
 
 fn reuse(value: &str) -> Converted {

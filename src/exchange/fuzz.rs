@@ -59,6 +59,7 @@ fn ask_of(bits: u8, end: u8) -> Ask {
         answers,
         prompts: if bits & 0x10 == 0 { 1 } else { answers },
         max_tokens: if bits & 0x20 == 0 { 0 } else { 8 },
+        leaves_with: if bits & 0x80 == 0 { 0 } else { 3 },
     }
 }
 

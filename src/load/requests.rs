@@ -190,7 +190,7 @@ pub(in crate::load) mod tests {
     use crate::metrics::Phase;
     use crate::plan::{Arrivals, Distribution, Endpoint, Lengths, Limits, Plan, Prefix, Stop};
     use crate::time::Stamp;
-    use crate::workload::{Content, Recording, arrival};
+    use crate::workload::{Content, Mix, Recording, arrival};
     use std::time::Duration;
 
     /// A leg of prompts and answers of all lengths, after one of three beginnings.
@@ -213,6 +213,7 @@ pub(in crate::load) mod tests {
         let target = Target {
             routes: vec![Route::new(parts).unwrap()],
             templates: vec![template],
+            mix: Mix::equal(1),
             content: Content::new(&plan.workload),
         };
         Arc::new(Leg {

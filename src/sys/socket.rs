@@ -33,10 +33,27 @@ impl Socket {
     /// No descriptor or port left, or the address cannot be reached; a refusal may also come later, from
     /// [`Socket::connected`].
     pub fn connect(peer: SocketAddr) -> io::Result<Socket> {
+        Socket::connect_as(peer, None)
+    }
+
+    /// The same with room for about `receive_buffer` bytes that nobody has read yet (the kernel doubles it for its own
+    /// use, and has a least size): once they are there, the peer has to stop. The window of the connection is agreed on
+    /// when it is opened, so this cannot be set later.
+    ///
+    /// # Errors
+    /// As [`Socket::connect`].
+    pub fn connect_with_room(peer: SocketAddr, receive_buffer: usize) -> io::Result<Socket> {
+        Socket::connect_as(peer, Some(receive_buffer))
+    }
+
+    fn connect_as(peer: SocketAddr, receive_buffer: Option<usize>) -> io::Result<Socket> {
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&fd, true)?;
+        if let Some(bytes) = receive_buffer {
+            sockopt::set_socket_recv_buffer_size(&fd, bytes)?;
+        }
         match rustix::net::connect(&fd, &peer) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd }),
             Err(error) => Err(error.into()),

@@ -44,6 +44,8 @@ pub(crate) fn plan() -> Plan {
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
+            model_weights: Vec::new(),
+            model_choice: tokload::plan::ModelChoice::InTurn,
             reset_prefix_cache: false,
             dialect: tokload::api::Dialect::OpenaiChat,
             raw: None,
@@ -68,6 +70,8 @@ pub(crate) fn plan() -> Plan {
             },
             sampling: Sampling { temperature: Some(0.7), ..Sampling::default() },
             extra_body: serde_json::Map::new(),
+            aborts: None,
+            slow_readers: None,
         },
         slo: Slo { ttft_ms: Some(550.0), tpot_ms: Some(60.0), ..Slo::default() },
         limits: Limits::default(),
