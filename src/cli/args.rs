@@ -56,7 +56,8 @@ pub struct RunArgs {
     /// with --backend raw, the JSON pointer to the number of output tokens so far (default: none, events are counted)
     #[argh(option, arg_name = "pointer")]
     pub raw_output_tokens: Option<String>,
-    /// model asked for; repeat for several, which requests take in turn (default: the only one of the server)
+    /// model asked for; repeat for several, among which requests choose by --model-selection-strategy (default: the only
+    /// one of the server)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Vec<String>,
     /// name to ask for where the server's differs from --model (default: --model)
@@ -483,6 +484,9 @@ pub struct MockServerArgs {
     /// name of the model (default: mock)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
+    /// names of adapters that are answered and listed as well, several after one name (default: none)
+    #[argh(option, arg_name = "name...")]
+    pub lora_modules: Vec<String>,
     /// longest context in tokens; a prompt has as many as it has words, each hyphen in one being two more, over all messages,
     /// or token ids (default: 131072)
     #[argh(option, arg_name = "n")]

@@ -313,7 +313,7 @@ pub(crate) struct ShardReport {
     pub records: u64,
     /// Last planned send; `None` if there was none.
     pub last_plan: Option<Stamp>,
-    /// Last end of a request that was not cancelled.
+    /// Last end of a request.
     pub last_end: Option<Stamp>,
     /// E2E of the requests that ended well, ns, at most some thousands: for the cut of the level after a warm-up.
     pub e2e_ns: Vec<u64>,

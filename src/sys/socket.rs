@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::segment::limit_segments;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 /// A non-blocking TCP socket; closed on drop.
@@ -37,8 +38,9 @@ impl Socket {
     }
 
     /// The same with room for about `receive_buffer` bytes that nobody has read yet (the kernel doubles it for its own
-    /// use, and has a least size): once they are there, the peer has to stop. The window of the connection is agreed on
-    /// when it is opened, so this cannot be set later.
+    /// use, and has a least size): once they are there, the peer has to stop. Segments are as small as on the way to most
+    /// users, since the peer's kernel makes its own buffer by their size: on loopback some megabytes. Both are agreed on
+    /// when the connection is opened and cannot be set later.
     ///
     /// # Errors
     /// As [`Socket::connect`].
@@ -53,6 +55,7 @@ impl Socket {
         sockopt::set_tcp_nodelay(&fd, true)?;
         if let Some(bytes) = receive_buffer {
             sockopt::set_socket_recv_buffer_size(&fd, bytes)?;
+            limit_segments(&fd, ETHERNET_SEGMENT)?;
         }
         match rustix::net::connect(&fd, &peer) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd }),
@@ -118,6 +121,9 @@ impl Socket {
         }
     }
 }
+
+/// What fits an Ethernet frame of 1500 bytes with the headers of IPv6 and timestamps.
+const ETHERNET_SEGMENT: u16 = 1428;
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {

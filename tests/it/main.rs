@@ -3,6 +3,7 @@
 mod aggregates;
 mod api_captures;
 mod args;
+mod behaviour;
 mod captures;
 mod captures_dialects;
 mod cases;

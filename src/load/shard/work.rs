@@ -244,9 +244,7 @@ impl Work {
                 self.observe(record);
             }
         }
-        if record.outcome.class != Class::Cancelled {
-            self.last_end = self.last_end.max(Some(record.end));
-        }
+        self.last_end = self.last_end.max(Some(record.end));
         if let (true, Some(e2e)) = (record.outcome.is_ok(), record.e2e_ns())
             && !record.flags.contains(Flags::SLOW_READER)
             && self.e2e_ns.len() < E2E_KEPT_MAX

@@ -30,7 +30,7 @@ fn good() -> Facts {
     let mut facts = Facts {
         level: Level { load, stop: Stop { units: Some(1000), ..Stop::default() }, warmups: 2 },
         times: Times { window_s: 102.0, cut_s: 0.0, whole_level: true, planned_s: 100.0, level_s: 102.0 },
-        counts: Counts { planned: 1000, ok: 1000, failed: 0, cancelled: 0, outcomes: vec![ok] },
+        counts: Counts { planned: 1000, ok: 1000, outcomes: vec![ok], ..Counts::default() },
         tokens: Tokens {
             output: 64_000,
             prompt: 128_000,
