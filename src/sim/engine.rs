@@ -564,7 +564,7 @@ fn settle(
 ) {
     let record = *client.exchange.record();
     work.on_done(&record, &client.exchange, &client.times);
-    gauges.on_done(record.outcome.is_ok());
+    gauges.on_done(record.outcome);
     // An answer that takes no time would be asked for again at the same moment, for ever.
     let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
     work.agenda.on_done(client.due.user, now, pause);

@@ -4,6 +4,7 @@ mod aggregates;
 mod api_captures;
 mod args;
 mod behaviour;
+mod behaviour_args;
 mod captures;
 mod captures_dialects;
 mod cases;

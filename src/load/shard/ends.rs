@@ -35,7 +35,7 @@ impl Shard {
             work.check.retransmits += info.retransmits.saturating_sub(connection.retransmits);
             connection.retransmits = info.retransmits;
         }
-        self.gauges.on_done(record.outcome.is_ok());
+        self.gauges.on_done(record.outcome);
         let due = connection.due;
         if !connection.is_sent {
             let request = std::mem::take(&mut connection.request);

@@ -50,6 +50,7 @@ pub(super) fn rows(run: &RunFile) -> Vec<Row> {
 /// What was given up, and whose latencies stand apart.
 pub(super) fn notes(run: &RunFile) -> Vec<Note> {
     let mut notes = Vec::new();
+    let asks_for_aborts = run.plan.read().is_ok_and(|plan| plan.workload.aborts.is_some());
     let mut say = |text| notes.push(Note { warning: false, text });
     for LevelBlock { label, counts, .. } in &run.levels {
         if counts.cancelled > 0 {
@@ -58,6 +59,9 @@ pub(super) fn notes(run: &RunFile) -> Vec<Note> {
                  nothing; they count neither as ok nor as failed",
                 counts.cancelled, counts.planned, counts.cancelled_after_first, counts.cancelled_tokens
             ));
+        }
+        if counts.cancelled == 0 && counts.planned > 0 && asks_for_aborts {
+            say(format!("{label}: nobody went away: every answer was complete or had failed before"));
         }
         let slow = counts.slow_ok + counts.slow_failed;
         if slow > 0 {
