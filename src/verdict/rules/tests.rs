@@ -365,6 +365,11 @@ fn connections_beyond_those_open_at_once_are_too_many() {
         f.counts.outcomes.push(OutcomeCount { outcome, count: 400 });
     });
     assert_eq!(refused, [], "a refused connection was never open");
+    let given_up = found(|f| {
+        (f.client.connects, f.counts.cancelled) = (500, 400);
+        f.in_flight = Some(InFlight { max: 30, ..InFlight::default() });
+    });
+    assert_eq!(given_up, [], "whoever goes away takes a connection along");
     assert_eq!(connects(1000, None), [], "an open loop without records may have needed them");
     assert_eq!(found(|f| f.client.retransmits = 10), info(Rule::Retransmits));
     assert_eq!(found(|f| f.client.retransmits = 11), warn(Rule::Retransmits));
