@@ -57,11 +57,22 @@ pub struct Ask {
     pub prompts: u32,
     /// Output tokens asked for, 0 if open.
     pub max_tokens: u32,
+    /// The token, from 1, with which the user goes away; 0 for one who waits for all of them. Where the server does not
+    /// count tokens as it goes, content events are counted.
+    pub leaves_with: u32,
 }
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask { dialect: Dialect::OpenaiChat, raw: None, stream: true, answers: 1, prompts: 1, max_tokens: 0 }
+        Ask {
+            dialect: Dialect::OpenaiChat,
+            raw: None,
+            stream: true,
+            answers: 1,
+            prompts: 1,
+            max_tokens: 0,
+            leaves_with: 0,
+        }
     }
 }
 
@@ -263,7 +274,13 @@ impl Exchange {
                         None => return Progress::Pending,
                         Some(Part::Interim(status)) => self.on_interim(status, at, rest.is_empty(), sink),
                         Some(Part::Head) => self.on_head(at),
-                        Some(Part::Body(body)) => self.on_body(at, body, json, sink),
+                        Some(Part::Body(body)) => {
+                            self.on_body(at, body, json, sink);
+                            if self.answer.has_left() {
+                                self.over = true;
+                                self.behind = Behind::Unfit;
+                            }
+                        }
                         Some(Part::End) => self.on_end(at, json, sink),
                     }
                 }
@@ -323,6 +340,17 @@ impl Exchange {
             let status = self.answer.record.outcome.status;
             self.answer.fail(Outcome::new(Class::Unfinished, Kind::None, status), now, "");
         }
+        self.over = true;
+        self.behind = Behind::Unfit;
+        Progress::Over
+    }
+
+    /// The user goes away, as planned. An answer that is settled already has come before.
+    pub fn on_leaving(&mut self, now: Stamp) -> Progress {
+        if self.over || self.answer.is_settled() {
+            return if self.over { Progress::Over } else { Progress::Pending };
+        }
+        self.answer.leave(now);
         self.over = true;
         self.behind = Behind::Unfit;
         Progress::Over

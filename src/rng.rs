@@ -37,6 +37,14 @@ pub enum Purpose {
     TraceBlock = 20,
     /// The order of the prompts of a data set, once for each pass through it.
     DataOrder = 21,
+    /// Which requests are given up by their users.
+    Aborts = 40,
+    /// Which requests are read slowly.
+    SlowReaders = 41,
+    /// Which of several models a request asks for.
+    Models = 42,
+    /// What a placeholder of a request's fields and headers becomes.
+    Blanks = 43,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

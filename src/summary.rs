@@ -6,6 +6,7 @@
 
 mod by_stamps;
 mod distribution;
+mod groups;
 pub mod precision;
 mod rates;
 mod records;
@@ -24,6 +25,7 @@ use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::groups::{Group, GroupKey};
 pub use self::statistics::Statistics;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
 
@@ -114,8 +116,12 @@ pub struct LevelSummary {
     pub window: Window,
     /// Requests planned in the window, by how they ended.
     pub counts: Counts,
-    /// Distributions, of `ok` requests planned in the window; metrics without any value are absent.
+    /// Distributions, of `ok` requests planned in the window but those of slow readers; metrics without any value are
+    /// absent.
     pub distributions: Vec<Distribution>,
+    /// Parts of the level that differ; empty where there is one model, one endpoint and nobody reads slowly, and without
+    /// records.
+    pub groups: Vec<Group>,
     /// Throughput in the window.
     pub window_rates: Rates,
     /// Throughput over the whole level, with ramp and drain.
@@ -232,7 +238,7 @@ pub struct Goodput {
     pub good: u64,
     /// Per second of the window.
     pub good_s: f64,
-    /// Share of all requests planned in the window but the cancelled, 0..=1.
+    /// Share of all requests planned in the window but the cancelled and those of slow readers, 0..=1.
     pub attainment: f64,
 }
 
@@ -262,7 +268,7 @@ impl LevelSummary {
     #[must_use]
     pub fn with_failures(&self, metric: Metric, quantile: Quantile) -> Ranked {
         let Some(distribution) = self.distribution(metric) else {
-            let failed = metric.is_per_request() && self.counts.failed > 0;
+            let failed = metric.is_per_request() && self.counts.ranked_failed() > 0;
             return if failed { Ranked::Failed } else { Ranked::Undefined };
         };
         match distribution.with_failures.iter().find(|q| q.parts == quantile.parts()) {

@@ -5,7 +5,8 @@
 
 Closed loops of 1 and 4 users and an open loop of 5 requests per second. No request may fail; every record must hold
 the tokens that were asked for, counted by the server's usage; and what the records add up to must be what the server
-counted itself, in /metrics, but for the one short request that goes before each run. Then each other API that the
+counted itself, in /metrics, but for the one short request that goes before each run. Then users who
+go away from long answers: the server must have its slots back, and answer as before. Then each other API that the
 server has, the same way, and embeddings, for which it is started anew. Standard library only. Where the packaged server
 cannot run, one line says so and the status is 0.
 """
@@ -32,6 +33,8 @@ RUNS = [
 # Other APIs, and whether answers can be asked on past the end that the model makes.
 APIS = [("openai", True), ("llama.cpp", True), ("messages", False), ("responses", False)]
 INPUT, OUTPUT = 32, 48
+# Answers that take several times as long as users wait who go away, s.
+LONG, PATIENCE = 800, 0.1
 # The seed comes again in every run of this script, and nobody need be told.
 os.environ["TOKLOAD_STATE_DIR"] = ""
 
@@ -125,6 +128,56 @@ def one(binary, port, folder, name, load, expected):
     return probe
 
 
+def gone(port):
+    """Whether no slot of the server works, a second after the last user has gone at the latest."""
+    for _ in range(20):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            if re.search(r"^llamacpp:requests_processing 0$", answer.read().decode(), re.M):
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def aborts(binary, port, folder):
+    """A fifth of the users go away after a tenth of a second."""
+    print("users who go away")
+    saved = os.path.join(folder, "aborts.json")
+    before = settled(port)
+    status, table, said = tokload(
+        binary, "run", "--base-url", f"http://127.0.0.1:{port}", "--output-file", saved, "--save-detailed",
+        "--random-input-len", str(INPUT), "--random-output-len", str(LONG), "--num-warmups", "0", "--seed", "7",
+        "--max-concurrency", "4", "--num-prompts", "40", "--goodput", "none",
+        "--request-cancellation-rate", "20", "--request-cancellation-delay", str(PATIENCE),
+    )
+    check("the server has its slots back", gone(port))
+    after = settled(port)
+    print("".join(f"  {line}\n" for line in table.splitlines()), end="")
+    check(f"the exit code is 0, not {status}: {said.strip()}", status == 0)
+    if status != 0:
+        return
+    with open(saved.removesuffix(".json") + ".jsonl") as lines:
+        records = [json.loads(line) for line in lines]
+    left = [record for record in records if record["outcome"] == "cancelled"]
+    stayed = [record for record in records if record["outcome"] == "ok"]
+    check(f"40 requests ended one way or the other: {len(left)} and {len(stayed)}", len(left) + len(stayed) == 40)
+    check("some went away", len(left) > 2)
+    check("whoever stayed has the whole answer", all(record["output_tokens"] == LONG for record in stayed))
+    late = [record["end_ms"] - record["sent_ms"] - PATIENCE * 1000 for record in left]
+    check(f"nobody leaves early, nor 50 ms late: {late}", all(0 <= ms < 50 for ms in late))
+    with open(saved) as file:
+        counts = json.load(file)["levels"][0]["counts"]
+    wasted = sum(record["output_tokens"] or 0 for record in left)
+    check(f"the run file counts them alike: {counts}", (
+        counts["ok"], counts["failed"], counts["cancelled"], counts.get("cancelled_tokens", 0),
+        counts.get("cancelled_after_first", 0),
+    ) == (len(stayed), 0, len(left), wasted, sum(record["events"] > 0 for record in left)))
+    check("it is said below the table", f"{len(left)} of 40 requests were cancelled" in " ".join(table.split()))
+    # What was made for those who left is little more than what they saw: at most some tokens were on their way.
+    made = after[1] - before[1] - PROBE_TOKENS - len(stayed) * LONG
+    check(f"the server stopped: {made} tokens made for those who left, who saw {wasted}",
+          made <= wasted + 64 * len(left))
+
+
 def records_of(binary, port, folder, api, options):
     """The records of a short run, and what the server counted meanwhile."""
     print(api)
@@ -200,6 +253,10 @@ def main():
         def generate(port):
             probes = {one(asked.tokload, port, folder, *run) for run in RUNS}
             check("the short request before a run is always the same", len(probes) == 1)
+            aborts(asked.tokload, port, folder)
+            # As if nothing had been.
+            name, load, expected = RUNS[1]
+            one(asked.tokload, port, folder, f"{name}, again", load, expected)
             for api, is_fixed in APIS:
                 other_api(asked.tokload, port, folder, api, is_fixed)
 

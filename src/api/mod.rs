@@ -7,6 +7,7 @@
 //! the full parser (`answer`) is the truth, and `fuzz_json_scan` holds the two equal.
 
 mod answer;
+mod blanks;
 mod chat;
 mod dialect;
 mod embeddings;
@@ -21,6 +22,7 @@ mod scan;
 mod sglang;
 pub mod usage;
 
+pub use blanks::{Filling, Text};
 pub use dialect::{Dialect, Extra, Framing};
 pub use failure::{error_message, names_field};
 pub use raw::{Raw, RawError, Shape};

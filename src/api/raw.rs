@@ -9,7 +9,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Text};
 
-use super::request::{Fields, Part, fixed};
+use super::request::{Constants, Fields, Part};
 use super::{Channel, Finish, NotAnObject, Reader, Report, Usage, read_object};
 use crate::wire::json::{Json, Value};
 
@@ -19,7 +19,8 @@ use crate::wire::json::{Json, Value};
 #[serde(deny_unknown_fields)]
 pub struct Raw {
     /// The body of a request, the text of a JSON object. Within its strings stand `{{prompt}}`, which is wanted, and
-    /// `{{model}}`; the strings `"{{max_tokens}}"` and `"{{stream}}"` become a number and a truth value.
+    /// `{{model}}`; the strings `"{{max_tokens}}"` and `"{{stream}}"` become a number and a truth value. The placeholders
+    /// of [`Text`](super::Text) are filled too.
     pub body: String,
     /// Where new text stands.
     pub content: String,
@@ -92,12 +93,12 @@ impl Raw {
         let wrong = |wrong: String| RawError { field: "body", wrong };
         let body: Map<String, Text> = serde_json::from_str(&self.body)
             .map_err(|error| wrong(format!("is not a JSON object with its blanks in strings: {error}")))?;
-        let blanks = Blanks { model, stream };
+        let constants = Constants { model, stream };
         let mut fields = Fields::default();
         let mut prompts = 0;
         for (name, value) in &body {
             let mut parts = Vec::new();
-            blanks.write(value, &mut parts).map_err(wrong)?;
+            constants.write(value, &mut parts).map_err(wrong)?;
             prompts += parts.iter().filter(|part| matches!(part, Part::Prompt | Part::PromptInside)).count();
             fields.put(name, parts);
         }
@@ -186,70 +187,3 @@ impl Pointer {
         })
     }
 }
-
-/// What is filled in once.
-struct Blanks<'a> {
-    model: &'a str,
-    stream: bool,
-}
-
-impl Blanks<'_> {
-    fn write(&self, value: &Text, out: &mut Vec<Part>) -> Result<(), String> {
-        match value {
-            Text::String(text) => return self.string(text, out),
-            Text::Array(items) => {
-                out.push(fixed("["));
-                for (place, item) in items.iter().enumerate() {
-                    if place > 0 {
-                        out.push(fixed(","));
-                    }
-                    self.write(item, out)?;
-                }
-                out.push(fixed("]"));
-            }
-            Text::Object(fields) => {
-                out.push(fixed("{"));
-                for (place, (name, value)) in fields.iter().enumerate() {
-                    let comma = if place > 0 { "," } else { "" };
-                    out.push(fixed(&format!("{comma}{}:", Text::from(name.as_str()))));
-                    self.write(value, out)?;
-                }
-                out.push(fixed("}"));
-            }
-            plain => out.push(fixed(&plain.to_string())),
-        }
-        Ok(())
-    }
-
-    fn string(&self, text: &str, out: &mut Vec<Part>) -> Result<(), String> {
-        match text {
-            PROMPT => out.push(Part::Prompt),
-            "{{max_tokens}}" => out.push(Part::Limit),
-            "{{stream}}" => out.push(fixed(&self.stream.to_string())),
-            _ => {
-                let text = text.replace("{{model}}", self.model);
-                out.push(fixed("\""));
-                for (place, piece) in text.split(PROMPT).enumerate() {
-                    if place > 0 {
-                        out.push(Part::PromptInside);
-                    }
-                    if let Some(name) = blank_in(piece) {
-                        return Err(format!("has a blank {{{{{name}}}}} that is not known, or not there"));
-                    }
-                    let quoted = Text::from(piece).to_string();
-                    out.push(fixed(&quoted[1..quoted.len() - 1]));
-                }
-                out.push(fixed("\""));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The name of the first blank.
-fn blank_in(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("{{")?;
-    Some(rest.split_once("}}")?.0)
-}
-
-const PROMPT: &str = "{{prompt}}";

@@ -11,7 +11,8 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, Raw, RawError, embeddings, llama_cpp, messages, ollama, responses, sglang};
+use super::blanks::{Blank, Dress, Piece, pieces};
+use super::{Dialect, Filling, Raw, RawError, embeddings, llama_cpp, messages, ollama, responses, sglang};
 
 /// What is asked for in every body.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +48,7 @@ impl Default for BodyOptions {
     }
 }
 
-/// A body with two blanks.
+/// A body with blanks: for the prompt, for the limit, and for what the user has written placeholders for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -63,6 +64,8 @@ pub(super) enum Part {
     PromptInside,
     /// The largest number of tokens of the answer.
     Limit,
+    /// A placeholder of the user's.
+    Blank(Blank, Dress),
 }
 
 impl Template {
@@ -86,7 +89,7 @@ impl Template {
             // There is no body without a template: see `of_raw`.
             Dialect::Raw => Fields::default(),
         };
-        fields.further(&options.extra_body);
+        fields.further(&options.extra_body, &Constants { model, stream });
         Template { parts: fields.into_parts() }
     }
 
@@ -99,7 +102,7 @@ impl Template {
     }
 
     /// Appends the body of one request to `out`.
-    pub fn write(&self, out: &mut Vec<u8>, prompt: &str, max_tokens: u32) {
+    pub fn write(&self, out: &mut Vec<u8>, prompt: &str, max_tokens: u32, of: &Filling) {
         for part in &self.parts {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
@@ -112,6 +115,7 @@ impl Template {
                     out.remove(start);
                 }
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
+                Part::Blank(blank, dress) => blank.write(out, *dress, of),
             }
         }
     }
@@ -198,13 +202,19 @@ impl Fields {
         self.set(name, Field::Object(fields));
     }
 
-    /// Adds the user's fields, which win over all others.
-    fn further(&mut self, values: &Map<String, Value>) {
+    /// Adds the user's fields, which win over all others, with their placeholders. They are taken as validated: what
+    /// cannot be read as placeholders stands as it is.
+    fn further(&mut self, values: &Map<String, Value>, of: &Constants<'_>) {
         for (name, value) in values {
             let inner = self.list.iter_mut().find(|(earlier, _)| earlier == name);
-            match (inner, value) {
-                (Some((_, Field::Object(fields))), Value::Object(values)) => fields.fixed_all(values),
-                _ => self.fixed(name, value),
+            if let (Some((_, Field::Object(fields))), Value::Object(values)) = (inner, value) {
+                fields.further(values, of);
+                continue;
+            }
+            let mut parts = Vec::new();
+            match of.write(value, &mut parts) {
+                Ok(()) => self.put(name, parts),
+                Err(_) => self.fixed(name, value),
             }
         }
     }
@@ -241,6 +251,87 @@ impl Fields {
         parts.push(Part::Fixed(pending));
         parts
     }
+}
+
+/// The placeholders that are filled once.
+pub(super) struct Constants<'a> {
+    pub(super) model: &'a str,
+    pub(super) stream: bool,
+}
+
+impl Constants<'_> {
+    /// Appends a JSON value that the user has written, with blanks where its strings have placeholders.
+    ///
+    /// # Errors
+    /// In words, a placeholder that there is none of.
+    pub(super) fn write(&self, value: &Value, out: &mut Vec<Part>) -> Result<(), String> {
+        match value {
+            Value::String(text) => return self.string(text, out),
+            Value::Array(items) => {
+                out.push(fixed("["));
+                for (place, item) in items.iter().enumerate() {
+                    if place > 0 {
+                        out.push(fixed(","));
+                    }
+                    self.write(item, out)?;
+                }
+                out.push(fixed("]"));
+            }
+            Value::Object(fields) => {
+                out.push(fixed("{"));
+                for (place, (name, value)) in fields.iter().enumerate() {
+                    let comma = if place > 0 { "," } else { "" };
+                    out.push(fixed(&format!("{comma}{}:", Value::from(name.as_str()))));
+                    self.write(value, out)?;
+                }
+                out.push(fixed("}"));
+            }
+            plain => out.push(fixed(&plain.to_string())),
+        }
+        Ok(())
+    }
+
+    /// A string that is one placeholder and nothing else becomes a value of its own type.
+    fn string(&self, text: &str, out: &mut Vec<Part>) -> Result<(), String> {
+        let pieces = pieces(text)?;
+        if let [piece] = pieces.as_slice()
+            && !matches!(piece, Piece::Fixed(_))
+        {
+            out.push(match piece {
+                Piece::Fixed(text) => fixed(text),
+                Piece::Prompt => Part::Prompt,
+                Piece::Limit => Part::Limit,
+                Piece::Model => fixed(&Value::from(self.model).to_string()),
+                Piece::Stream => fixed(&self.stream.to_string()),
+                Piece::Blank(blank) => Part::Blank(blank.clone(), Dress::Value),
+            });
+            return Ok(());
+        }
+        let inside = |text: &str| {
+            let quoted = Value::from(text).to_string();
+            fixed(&quoted[1..quoted.len() - 1])
+        };
+        out.push(fixed("\""));
+        out.extend(pieces.iter().map(|piece| match piece {
+            Piece::Fixed(text) => inside(text),
+            Piece::Prompt => Part::PromptInside,
+            Piece::Limit => Part::Limit,
+            Piece::Model => inside(self.model),
+            Piece::Stream => fixed(&self.stream.to_string()),
+            Piece::Blank(blank) => Part::Blank(blank.clone(), Dress::Inside),
+        }));
+        out.push(fixed("\""));
+        Ok(())
+    }
+}
+
+/// Whether the placeholders in further fields can be filled.
+///
+/// # Errors
+/// In words, the first that there is none of.
+pub fn check_placeholders(extra_body: &Map<String, Value>) -> Result<(), String> {
+    let constants = Constants { model: "", stream: true };
+    extra_body.values().try_for_each(|value| constants.write(value, &mut Vec::new()))
 }
 
 pub(super) fn fixed(text: &str) -> Part {

@@ -158,7 +158,6 @@ const IMAGES: &str = "is about images, sound or films, and prompts are texts her
 const IMAGES_REMEDY: &str =
     "leave it out, or give ready messages with data URLs in a data set of --dataset-path";
 const PROFILER: &str = "start and stop it by hand: POST /start_profile and /stop_profile";
-const ONE_MODEL: &str = "give the adapter's name by --model, once for each";
 const WARMUPS: &str = "use --num-warmups with a number of requests, which go at the level's own load";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
 const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
@@ -203,14 +202,21 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--model-names"], Same("--model")),
     (&["--headers"], Same("--header")),
     (&["--url-strategy"], Convert(url_strategy)),
-    (&["--model-selection-strategy"], Convert(url_strategy)),
     (&["--connection-reuse-strategy"], Convert(reuse)),
     (&["--force-close-connections"], Refuse(LATER, "leave it out: connections are reused")),
     (&["--transport", "--transport-type"], Convert(http_only)),
     (&["--request-content-type"], Convert(json_only)),
     (&["--cert", "--key"], Refuse(LATER, "leave it out: client certificates are not sent so far")),
-    (&["--session-header", "--request-id-prefix"], Refuse(LATER, "give fixed fields by --header")),
-    (&["--lora-modules", "--lora-assignment", "--lora-name"], Refuse(LATER, ONE_MODEL)),
+    (&["--session-header"], Refuse(LATER, "give fixed fields by --header")),
+    (&["--request-id-prefix"], Convert(request_id)),
+    (
+        &["--lora-name"],
+        Noted(
+            "--lora-modules",
+            "an adapter is asked for as the model; where SGLang wants lora_path as well, give --extra-body \
+             '{\"lora_path\":\"{{model}}\"}'",
+        ),
+    ),
     (&["--disable-stream"], Same("--no-streaming")),
     (
         &["--no-stream"],
@@ -287,7 +293,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ),
     ),
     (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
-    (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (
         &["--sweep-summary-percentiles"],
@@ -716,7 +721,13 @@ fn aiperf_pattern(value: &str) -> Converted {
 }
 
 fn url_strategy(value: &str) -> Converted {
-    only(value, &["round_robin", "round-robin"], "leave it out: requests take servers and models in turn")
+    only(value, &["round_robin", "round-robin"], "leave it out: requests take servers in turn")
+}
+
+/// vLLM's field with the number of the request behind the prefix.
+fn request_id(value: &str) -> Converted {
+    let literal = value.replace("{{", "{{{{");
+    Ok(vec![("--header", format!("x-request-id: {literal}{{{{index}}}}"))])
 }
 
 fn reuse(value: &str) -> Converted {

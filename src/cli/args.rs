@@ -56,12 +56,26 @@ pub struct RunArgs {
     /// with --backend raw, the JSON pointer to the number of output tokens so far (default: none, events are counted)
     #[argh(option, arg_name = "pointer")]
     pub raw_output_tokens: Option<String>,
-    /// model asked for; repeat for several, which requests take in turn (default: the only one of the server)
+    /// model asked for; repeat for several, among which requests choose by --model-selection-strategy (default: the only
+    /// one of the server)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Vec<String>,
     /// name to ask for where the server's differs from --model (default: --model)
     #[argh(option, arg_name = "name")]
     pub served_model_name: Option<String>,
+    /// how often each --model is asked for, whole numbers in their order, as in 3,1 (default: all alike)
+    #[argh(option, arg_name = "n,...")]
+    pub model_weights: Option<String>,
+    /// how requests choose among several models: round-robin, in turn, by weights where there are some; random, each drawn
+    /// by the seed, by weights as well; weighted, random that insists on weights (default: round-robin)
+    #[argh(option, arg_name = "how")]
+    pub model_selection_strategy: Option<String>,
+    /// adapters to ask for by name in place of --model, several after one name, as in vLLM (default: none)
+    #[argh(option, arg_name = "name...")]
+    pub lora_modules: Vec<String>,
+    /// how requests choose among --lora-modules: random or round-robin (default: random)
+    #[argh(option, arg_name = "how")]
+    pub lora_assignment: Option<String>,
     /// API key, or the name of the environment variable that holds it; never stored (default: OPENAI_API_KEY if set)
     #[argh(option, arg_name = "key")]
     pub api_key: Option<String>,
@@ -308,6 +322,26 @@ pub struct RunArgs {
     /// seed of all prompts and gaps, an integer (default: a fresh one per run, printed and stored)
     #[argh(option, arg_name = "n")]
     pub seed: Option<String>,
+
+    /// percent of the requests that their users give up, by closing the connection, from 0 to 100; drawn by the seed
+    /// (default: 0)
+    #[argh(option, arg_name = "percent")]
+    pub request_cancellation_rate: Option<String>,
+    /// how long after it was sent such a request is given up, in seconds (default: 0, at once, unless
+    /// --request-cancellation-tokens is given)
+    #[argh(option, arg_name = "s")]
+    pub request_cancellation_delay: Option<String>,
+    /// with which token of its answer such a request is given up, a number from 1, content events where the server does
+    /// not count tokens as it goes; whichever comes first counts (default: none)
+    #[argh(option, arg_name = "n")]
+    pub request_cancellation_tokens: Option<String>,
+    /// most bytes per second that a slow reader reads of its response, from 16 (default: nobody reads slowly)
+    #[argh(option, arg_name = "bytes")]
+    pub read_rate: Option<String>,
+    /// share of the requests that are read at --read-rate, drawn by the seed; their latencies are reported apart (default:
+    /// 1)
+    #[argh(option, arg_name = "share")]
+    pub slow_reader_share: Option<String>,
 
     /// limits that a good request keeps, in milliseconds: ttft, ttfa, tpot, itl_max, e2e, as in ttft:500 tpot:50; or
     /// none (default: ttft:500 tpot:50)
@@ -558,6 +592,9 @@ pub struct MockServerArgs {
     /// name of the model (default: mock)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
+    /// names of adapters that are answered and listed as well, several after one name (default: none)
+    #[argh(option, arg_name = "name...")]
+    pub lora_modules: Vec<String>,
     /// longest context in tokens; a prompt has as many as it has words, each hyphen in one being two more, over all messages,
     /// or token ids (default: 131072)
     #[argh(option, arg_name = "n")]

@@ -116,11 +116,12 @@ const SIMULATE_HEADINGS: [(&str, &str); 4] = [
     ("--backend", "How to ask"),
 ];
 
-const PLAN_HEADINGS: [(&str, &str); 9] = [
+const PLAN_HEADINGS: [(&str, &str); 10] = [
     ("--base-url", "Whom to ask"),
     ("--max-concurrency", "How requests arrive"),
     ("--trace", "A recorded trace"),
     ("--dataset-name", "What to ask"),
+    ("--request-cancellation-rate", "How users behave"),
     ("--goodput", "Limits"),
     ("--strict", "What the numbers are worth"),
     ("--workers", "The client"),

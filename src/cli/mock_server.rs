@@ -112,6 +112,7 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
     if let Some(model) = &args.model {
         settings.model.clone_from(model);
     }
+    settings.adapters.clone_from(&args.lora_modules);
     value::set(&mut settings.port, "--port", &args.port, value::integer)?;
     value::set(&mut settings.max_model_len, "--max-model-len", &args.max_model_len, positive)?;
     value::set(&mut settings.max_tokens, "--max-tokens", &args.max_tokens, positive)?;

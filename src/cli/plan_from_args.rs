@@ -12,6 +12,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
 use crate::stats::Quantile;
 
+mod behaviour;
 mod data;
 mod lengths;
 mod levels;
@@ -108,6 +109,8 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
         plan.seed = value::integer("--seed", text)?;
     }
     target::set(args, &mut plan.target, &mut secrets)?;
+    behaviour::models(args, &mut plan.target, &mut notes)?;
+    behaviour::set(args, &mut plan.workload)?;
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
     workload(args, &mut plan.workload)?;
     if around.config.is_none() {

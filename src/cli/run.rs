@@ -13,6 +13,7 @@ use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{lint, print, rate_file, say, target, vllm_result, with_stdout};
+use crate::metrics::Phase;
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
@@ -20,7 +21,7 @@ use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::{Preview, Script};
+use crate::workload::{Abort, Conduct, Item, Mix, Preview, Script};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
@@ -149,6 +150,7 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
             "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
         ));
     }
+    let (conduct, mix) = (Conduct::new(&plan.workload), Mix::new(&plan.target));
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for line in level.load.course_in_words(PIECES_SHOWN) {
@@ -167,12 +169,39 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 None => "after its user's answer".to_owned(),
             };
             text.push_str(&format!(
-                "# request {} {at}, {} words, max_tokens {}: {}\n",
-                request.index, request.words, request.max_tokens, request.prompt
+                "# request {} {at}, {} words, max_tokens {}{}: {}\n",
+                request.index,
+                request.words,
+                request.max_tokens,
+                particulars(plan, (&conduct, &mix), item(plan, &request)),
+                request.prompt
             ));
         }
     }
     Ok(text)
+}
+
+fn item(plan: &Plan, request: &Preview) -> Item {
+    Item { seed: plan.level_seed(request.ordinal), phase: Phase::Measured, index: request.index }
+}
+
+/// What not all requests have in common: the model, where there are several, and how the user behaves.
+fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> String {
+    let mut said = String::new();
+    if plan.target.models.len() > 1 {
+        let model = mix.model(item.seed, item.index / plan.target.endpoints.len().max(1) as u64);
+        said += &format!(", to {}", plan.target.models[model]);
+    }
+    if let Some(rate) = conduct.read_rate(item) {
+        said += &format!(", read at {rate} bytes/s");
+    }
+    if let Some(Abort { after, after_tokens }) = conduct.abort(item) {
+        let time = after.map(|after| format!("{} s after it is sent", after.as_secs_f64()));
+        let token = after_tokens.map(|token| format!("with token {token}"));
+        let when: Vec<String> = time.into_iter().chain(token).collect();
+        said += &format!(", given up {}", when.join(" or "));
+    }
+    said
 }
 
 /// Prints the result in the wished format.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::Framing;
+use crate::api::{Framing, Text};
 use crate::cli::failure::Failure;
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
@@ -11,7 +11,7 @@ use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Script};
+use crate::workload::{Content, Mix, Script};
 
 /// A target that has answered.
 pub(super) struct Ready {
@@ -75,6 +75,7 @@ pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Res
     let templates = plan.target.models.iter().map(|model| plan.template(model)).collect::<Result<_, _>>();
     Ok(Target {
         templates: templates.map_err(Failure::bad)?,
+        mix: Mix::new(&plan.target),
         routes,
         content: Content::new(&plan.workload).with_script(script),
     })
@@ -98,14 +99,16 @@ pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failu
     let mut routes = Vec::new();
     for endpoint in &plan.target.endpoints {
         let address = endpoint.address().map_err(Failure::bad)?;
+        let (fixed, filled) = headers(plan, secrets)?;
         let parts = RouteParts {
             path: format!("{}{}", address.prefix, plan.target.request_path()),
             address: &address,
-            headers: headers(plan, secrets),
+            headers: fixed,
             tls: Arc::clone(&config),
         };
         let url = &endpoint.url;
-        routes.push(Route::new(parts).map_err(|error| match error {
+        let route = Route::new(parts).and_then(|route| route.with_filled(filled));
+        routes.push(route.map_err(|error| match error {
             RouteError::Resolve(_) => {
                 Failure::unreachable(format!("{url}: {error}; check the host in --base-url"))
             }
@@ -121,8 +124,11 @@ fn models_path(plan: &Plan, endpoint: &Endpoint) -> Result<String, Failure> {
     Ok(format!("{prefix}{}", plan.target.models_path()))
 }
 
+/// Headers that are the same in every request, and those that differ.
+type Headers = (Vec<(String, String)>, Vec<(String, Text)>);
+
 /// Headers of every request: ours unless the user gives others, then the plan's, then the secret ones.
-fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
+fn headers(plan: &Plan, secrets: &Secrets) -> Result<Headers, Failure> {
     let accept = match (plan.target.stream, plan.target.dialect.framing()) {
         (false, _) => "application/json",
         (true, Framing::Events) => "text/event-stream",
@@ -136,9 +142,18 @@ fn headers(plan: &Plan, secrets: &Secrets) -> Vec<(String, String)> {
     let given = |name: &str| plan.target.headers.iter().any(|header| header.name.eq_ignore_ascii_case(name));
     let own = own.into_iter().chain(plan.target.dialect.headers().iter().copied());
     let own = own.filter(|(name, _)| !given(name));
-    let planned = plan.target.headers.iter().map(|header| (header.name.as_str(), header.value.as_str()));
-    let all = own.chain(planned).chain(secrets.headers());
-    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    let mut fixed: Vec<(String, String)> =
+        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mut filled = Vec::new();
+    for header in &plan.target.headers {
+        let text = header.text().map_err(Failure::bad)?;
+        match text.as_fixed() {
+            Some(value) => fixed.push((header.name.clone(), value.to_owned())),
+            None => filled.push((header.name.clone(), text)),
+        }
+    }
+    fixed.extend(secrets.headers().map(|(name, value)| (name.to_owned(), value.to_owned())));
+    Ok((fixed, filled))
 }
 
 fn choose_model(plan: &mut Plan, facts: &ServerFacts) -> Result<(), Failure> {

@@ -184,6 +184,16 @@ impl Answer {
         self.count_tokens();
     }
 
+    /// The user goes away: what comes now is not looked at any more.
+    pub(super) fn leave(&mut self, now: Stamp) {
+        self.fail(self.outcome(Class::Cancelled, Kind::None), now, "");
+    }
+
+    /// The user has gone away.
+    pub(super) fn has_left(&self) -> bool {
+        self.failed && self.record.outcome.class == Class::Cancelled
+    }
+
     /// One dispatched event of the stream.
     pub(super) fn on_event<S: Sink>(
         &mut self,
@@ -252,6 +262,10 @@ impl Answer {
             self.on_content(at, &said, tokens);
             let index = self.dispatched - 1;
             sink.content_event(&ContentEvent { at: *at, index, tokens: tokens.unwrap_or(1) });
+            let enough = self.ask.leaves_with;
+            if enough > 0 && self.running.count.unwrap_or(self.record.events) >= enough {
+                return self.leave(at.read);
+            }
         }
         if said.end {
             self.on_done(at.read);

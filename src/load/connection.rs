@@ -2,10 +2,12 @@
 
 use core::net::SocketAddr;
 use std::io;
+use std::time::Duration;
 
 use crate::exchange::Exchange;
 use crate::load::agenda::Due;
 use crate::load::target::TlsRoute;
+use crate::load::throttle::Throttle;
 use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
 use crate::sys::socket::Socket;
@@ -60,6 +62,14 @@ pub(super) struct Connection {
     pub(super) watched: Option<TimeoutPhase>,
     /// Stamps of the content events, where they are kept.
     pub(super) times: Vec<u64>,
+    /// How often the slot has sent a request, so that an alarm knows its own.
+    pub(super) uses: u32,
+    /// How long after it was sent the request is given up, if it is.
+    pub(super) leaves_after: Option<Duration>,
+    /// How fast its user reads, if slowly.
+    pub(super) throttle: Option<Throttle>,
+    /// It is not watched until its user may read again.
+    pub(super) paused: bool,
 }
 
 impl Connection {
@@ -87,7 +97,16 @@ impl Connection {
             looked_at: Stamp::MAX,
             watched: None,
             times: Vec::new(),
+            uses: 0,
+            leaves_after: None,
+            throttle: None,
+            paused: false,
         }
+    }
+
+    /// What its connections are kept by when idle: the route, and apart from the others those with little room to receive.
+    pub(super) fn lane(&self) -> usize {
+        lane(self.route, self.throttle.is_some())
     }
 
     /// Starts connecting to `address`, with kernel stamps on its reads if `stamped`.
@@ -102,8 +121,12 @@ impl Connection {
             Some(tls) => Transport::tls(&tls.config, &tls.name)?,
             None => Transport::Plain,
         };
-        let socket = Socket::connect(address)?;
-        if stamped {
+        let socket = match &self.throttle {
+            Some(throttle) => Socket::connect_with_room(address, throttle.receive_buffer())?,
+            None => Socket::connect(address)?,
+        };
+        // What a slow reader leaves to wait is no error of the client.
+        if stamped && self.throttle.is_none() {
             socket.stamp_reads()?;
         }
         self.socket = Some(socket);
@@ -121,6 +144,7 @@ impl Connection {
         self.transport = Transport::Plain;
         self.state = State::Closed;
         self.watches_writes = false;
+        self.paused = false;
     }
 
     /// Hands the rest of the request to the kernel; `true` once all of it is there.
@@ -129,3 +153,11 @@ impl Connection {
         self.transport.send(socket, &self.request, &mut self.written)
     }
 }
+
+/// The lane of connections of `route`, for slow readers or for all others.
+pub(super) fn lane(route: usize, slow: bool) -> usize {
+    route * LANES + usize::from(slow)
+}
+
+/// Lanes of each route.
+pub(super) const LANES: usize = 2;

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::Filling;
 use crate::exchange::{Arrival, Ask, Exchange, NoSink, Progress};
 use crate::load::target::{Route, RouteError};
 use crate::metrics::{Record, TimeoutPhase};
@@ -135,7 +136,7 @@ fn take_part<'a>(response: &mut Response, rest: &mut &'a [u8]) -> Result<Option<
 pub fn ask(route: &Route, body: &[u8], ask: Ask, patience: &Patience) -> Result<Exchange, FetchError> {
     let clock = RunClock::start();
     let mut request = Vec::new();
-    route.post(body, &mut request);
+    route.post(body, &Filling::default(), &mut request);
     let mut exchange = Exchange::new();
     exchange.begin(ask, Record::planned(0, Stamp::ZERO));
     exchange.on_start(clock.now());

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::metrics::{Class, Outcome};
+
 /// One shard's counters, alone on their cache line so that readers do not slow the writer.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -9,6 +11,7 @@ pub(crate) struct Gauges {
     sent: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
+    cancelled: AtomicU64,
     events: AtomicU64,
 }
 
@@ -19,8 +22,10 @@ pub(crate) struct Reading {
     pub sent: u64,
     /// Requests ended well.
     pub ok: u64,
-    /// Requests ended otherwise.
+    /// Requests that failed.
     pub failed: u64,
+    /// Requests given up as planned.
+    pub cancelled: u64,
     /// Content events.
     pub events: u64,
 }
@@ -32,8 +37,12 @@ impl Gauges {
     }
 
     /// Counts an end.
-    pub(crate) fn on_done(&self, ok: bool) {
-        bump(if ok { &self.ok } else { &self.failed });
+    pub(crate) fn on_done(&self, outcome: Outcome) {
+        bump(match outcome.class {
+            Class::Ok => &self.ok,
+            Class::Cancelled => &self.cancelled,
+            _ => &self.failed,
+        });
     }
 
     /// Counts a content event.
@@ -46,7 +55,13 @@ impl Gauges {
     #[must_use]
     pub(crate) fn read(&self) -> Reading {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Reading { sent: of(&self.sent), ok: of(&self.ok), failed: of(&self.failed), events: of(&self.events) }
+        Reading {
+            sent: of(&self.sent),
+            ok: of(&self.ok),
+            failed: of(&self.failed),
+            cancelled: of(&self.cancelled),
+            events: of(&self.events),
+        }
     }
 }
 
@@ -54,7 +69,7 @@ impl Reading {
     /// Requests in flight.
     #[must_use]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.sent.saturating_sub(self.ok + self.failed)
+        self.sent.saturating_sub(self.ok + self.failed + self.cancelled)
     }
 }
 
@@ -64,6 +79,7 @@ impl std::iter::Sum for Reading {
             sent: a.sent + b.sent,
             ok: a.ok + b.ok,
             failed: a.failed + b.failed,
+            cancelled: a.cancelled + b.cancelled,
             events: a.events + b.events,
         })
     }

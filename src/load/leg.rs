@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::exchange::Ask;
-use crate::load::agenda::{ClosedLoop, Schedule};
+use crate::load::agenda::{ClosedLoop, Due, Schedule};
 use crate::load::assemble::seconds;
 use crate::load::permits::Permits;
 use crate::load::replay::Replayed;
 use crate::load::target::Target;
 use crate::load::until::{self, Reach, Watch};
-use crate::metrics::{Phase, Tally};
+use crate::metrics::{Flags, Phase, Record, Tally};
 use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
 use crate::run::{Example, ShardCheck};
 use crate::summary::precision::{Observation, Observed};
 use crate::time::Stamp;
-use crate::workload::Item;
+use crate::workload::{Abort, Item};
 
 /// One stretch of load, the same for all shards: the warm-up of a level, or the level itself.
 #[derive(Debug)]
@@ -233,13 +233,29 @@ impl Leg {
         Item { seed: self.seed, phase: self.phase, index }
     }
 
-    /// How the answer to a request is read that asks for so many tokens.
+    /// The record of a request that is due, before anything has happened to it. Its user reads slowly if `slow`.
+    pub(crate) fn record_of(&self, due: &Due, permit: Stamp, slow: bool) -> Record {
+        let mut record = Record::planned(due.index, due.plan);
+        record.permit = permit;
+        record.phase = self.phase;
+        record.endpoint = self.target.route_of(due.index) as u16;
+        record.model = self.target.model_of(self.item(due.index)) as u16;
+        if self.from_plan {
+            record.flags.insert(Flags::FROM_PLAN);
+        }
+        if slow {
+            record.flags.insert(Flags::SLOW_READER);
+        }
+        record
+    }
+
+    /// How the answer to a request is read that asks for so many tokens, and whose user goes away as `abort` says.
     #[must_use]
-    pub(crate) fn ask_of(&self, max_tokens: u32) -> Ask {
+    pub(crate) fn ask_of(&self, max_tokens: u32, abort: Abort) -> Ask {
         if !self.ask.dialect.generates() {
             return self.ask.clone();
         }
-        Ask { max_tokens, ..self.ask.clone() }
+        Ask { max_tokens, leaves_with: abort.after_tokens.unwrap_or(0), ..self.ask.clone() }
     }
 }
 
@@ -305,7 +321,7 @@ pub(crate) struct ShardReport {
     pub records: u64,
     /// Last planned send; `None` if there was none.
     pub last_plan: Option<Stamp>,
-    /// Last end of a request that was not cancelled.
+    /// Last end of a request.
     pub last_end: Option<Stamp>,
     /// E2E of the requests that ended well, ns, at most some thousands: for the cut of the level after a warm-up.
     pub e2e_ns: Vec<u64>,

@@ -4,6 +4,7 @@
 //! and `workload`'s; what the bytes mean is `exchange`'s.
 
 mod agenda;
+mod alarms;
 pub(crate) mod assemble;
 mod connection;
 mod coordinator;
@@ -20,6 +21,7 @@ mod requests;
 mod shard;
 mod spool;
 mod target;
+mod throttle;
 pub mod tls;
 mod transport;
 mod until;
@@ -32,6 +34,7 @@ pub use target::{Route, RouteError, RouteParts, Target, TlsRoute};
 /// The parts of a shard that know neither sockets nor clocks: the virtual engine is made of them as well.
 pub(crate) mod virtually {
     pub(crate) use super::agenda::{Agenda, ClosedLoop, Due, later};
+    pub(crate) use super::alarms::{Alarms, Bell, Rung};
     pub(crate) use super::assemble::LegOutcome;
     pub(crate) use super::deadlines::Deadlines;
     pub(crate) use super::gauges::{Gauges, Reading};
@@ -40,5 +43,6 @@ pub(crate) mod virtually {
     pub(crate) use super::replay::Replayed;
     pub(crate) use super::requests::Requests;
     pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
+    pub(crate) use super::throttle::Throttle;
     pub(crate) use super::until::{Standing, Watch};
 }

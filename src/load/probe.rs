@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{error_message, names_field};
+use crate::api::{Filling, error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched, Patience};
 use crate::load::target::Route;
@@ -150,7 +150,8 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
         plan.workload.options = options.clone();
         let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
-        template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
+        let tokens = PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1);
+        template.write(&mut body, "Hello", tokens, &Filling::default());
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
         let outcome = exchange.record().outcome;
@@ -187,6 +188,7 @@ pub fn ask_of(plan: &Plan) -> Ask {
         answers: plan.workload.choices.max(1),
         prompts: 1,
         max_tokens: length.unwrap_or(0),
+        leaves_with: 0,
     }
 }
 

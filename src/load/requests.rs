@@ -190,7 +190,7 @@ pub(in crate::load) mod tests {
     use crate::metrics::Phase;
     use crate::plan::{Arrivals, Distribution, Endpoint, Lengths, Limits, Plan, Prefix, Stop};
     use crate::time::Stamp;
-    use crate::workload::{Content, Recording, arrival};
+    use crate::workload::{Content, Mix, Recording, arrival};
     use std::time::Duration;
 
     /// A leg of prompts and answers of all lengths, after one of three beginnings.
@@ -199,6 +199,7 @@ pub(in crate::load) mod tests {
         plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 3, max: 40 });
         plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 1, max: 9 });
         plan.workload.prefix = Some(Prefix { words: 5, pool: 3 });
+        plan.workload.extra_body.insert("user".to_owned(), "{{uuid}}-{{random:1:9}}".into());
         let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
         let tls = crate::load::tls::config(true, None).unwrap();
         let parts = RouteParts {
@@ -213,6 +214,7 @@ pub(in crate::load) mod tests {
         let target = Target {
             routes: vec![Route::new(parts).unwrap()],
             templates: vec![template],
+            mix: Mix::equal(1),
             content: Content::new(&plan.workload),
         };
         Arc::new(Leg {

@@ -6,6 +6,7 @@
 
 mod ends;
 mod receiving;
+mod ringing;
 mod sending;
 mod ticking;
 mod work;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use crate::load::agenda::Agenda;
-use crate::load::connection::{Connection, State};
+use crate::load::alarms::Alarms;
+use crate::load::connection::{Connection, LANES, State};
 use crate::load::deadlines::Deadlines;
 use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Order, Part, Reply, ShardReport};
@@ -42,11 +44,12 @@ pub(super) struct Shard {
     connections: Vec<Connection>,
     /// Slots without a socket.
     spare: Vec<u32>,
-    /// Idle connections by route, the one used last on top: fewer stay warm, and the others age out.
+    /// Idle connections by [lane](Connection::lane), the one used last on top: fewer stay warm, and the others age out.
     idle: Vec<Vec<u32>>,
     /// Which address of each route last accepted a connection.
     preferred: Vec<usize>,
     deadlines: Deadlines,
+    alarms: Alarms,
     json: Json,
     buffer: Box<[u8]>,
     plain: Vec<u8>,
@@ -81,6 +84,7 @@ impl Shard {
             idle: Vec::new(),
             preferred: Vec::new(),
             deadlines: Deadlines::new(now),
+            alarms: Alarms::default(),
             json: Json::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             plain: Vec::new(),
@@ -126,7 +130,7 @@ impl Shard {
     async fn run_leg(&mut self, order: Order, replies: &Sender<Reply>) -> io::Result<ShardReport> {
         let leg = order.leg;
         let routes = leg.target.routes.len();
-        self.idle.resize_with(routes, Vec::new);
+        self.idle.resize_with(routes * LANES, Vec::new);
         self.preferred.resize(routes, 0);
         let (mut agenda, recorded) = match order.part {
             Part::Closed(users) => (Agenda::closed(&users), None),
@@ -160,6 +164,7 @@ impl Shard {
         // A stop that came before the start: nothing is sent.
         self.check_end(&mut work, self.pace.clock().now());
         let cpu = thread_cpu_ns();
+        self.alarms.clear();
         self.work_off(&mut work, replies).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
         if let Some(wall) = &mut self.wall {
@@ -182,9 +187,11 @@ impl Shard {
                 }
                 if place % EVENTS_BETWEEN_SENDS == EVENTS_BETWEEN_SENDS - 1 {
                     self.send_due(work);
+                    self.ring(work);
                 }
             }
             self.send_due(work);
+            self.ring(work);
             if count < crate::pace::BATCH {
                 // What was not ready then had nothing to read.
                 work.caught_up = turn;
@@ -208,7 +215,8 @@ impl Shard {
                 }
                 // A tick is not waited for by spinning: how late a sleeper wakes is part of what it measures.
                 let tick = work.next_tick + crate::pace::LEAD;
-                let until = next.min(self.deadlines.next()).min(work.next_end()).min(tick);
+                let until =
+                    next.min(self.deadlines.next()).min(self.alarms.next()).min(work.next_end()).min(tick);
                 self.pace.idle(until).await?;
                 work.caught_up = self.pace.clock().now();
             }

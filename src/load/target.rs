@@ -11,10 +11,11 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
+use crate::api::{Filling, Text};
 use crate::plan::{Address, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::trace::Entry;
-use crate::workload::{Content, Item};
+use crate::workload::{Content, Item, Mix};
 
 /// Where requests go and what they say.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Target {
     pub routes: Vec<Route>,
     /// One body template per model of the plan, in its order; never empty.
     pub templates: Vec<Template>,
+    /// Which of them a request is made of.
+    pub mix: Mix,
     /// Prompts and lengths of answers.
     pub content: Content,
 }
@@ -40,6 +43,8 @@ pub struct Route {
     headers: Vec<(String, String)>,
     /// The head of a request up to and including `Content-Length: `.
     head: Vec<u8>,
+    /// Headers that differ by request.
+    filled: Vec<(String, Text)>,
 }
 
 /// TLS settings of an endpoint.
@@ -107,7 +112,35 @@ impl Route {
         // The encoder's head ends with a blank line; the length of the body and that line come with each body.
         head.truncate(head.len() - 2);
         head.extend_from_slice(b"Content-Length: ");
-        Ok(Route { addresses: Vec::new(), tls: None, authority: authority.to_owned(), headers, head })
+        Ok(Route {
+            addresses: Vec::new(),
+            tls: None,
+            authority: authority.to_owned(),
+            headers,
+            head,
+            filled: Vec::new(),
+        })
+    }
+
+    /// The same with further headers, whose placeholders are filled for each request.
+    ///
+    /// # Errors
+    /// A header cannot be sent.
+    pub fn with_filled(self, filled: Vec<(String, Text)>) -> Result<Route, RouteError> {
+        let route = Route { filled, ..self };
+        // Whatever request they are filled for: what is drawn is text of the user's own, which is the same to look at.
+        encode(("GET", "/"), &route.authority, &route.all_headers(), None)?;
+        Ok(route)
+    }
+
+    /// All headers, those that differ by request as of a request without a number.
+    fn all_headers(&self) -> Vec<(String, String)> {
+        let filled = self.filled.iter().map(|(name, text)| {
+            let mut value = Vec::new();
+            text.write(&mut value, &Filling::default());
+            (name.clone(), String::from_utf8_lossy(&value).into_owned())
+        });
+        self.headers.iter().cloned().chain(filled).collect()
     }
 
     /// Whether it leads to this machine: to a loopback address, or to one that we would ourselves speak from. Nothing
@@ -129,7 +162,7 @@ impl Route {
     /// # Errors
     /// The path cannot be sent.
     pub fn get(&self, path: &str) -> Result<Vec<u8>, RouteError> {
-        encode(("GET", path), &self.authority, &self.headers, None)
+        encode(("GET", path), &self.authority, &self.all_headers(), None)
     }
 
     /// A whole POST request for `path` with an empty body.
@@ -137,14 +170,20 @@ impl Route {
     /// # Errors
     /// The path cannot be sent.
     pub fn post_nothing(&self, path: &str) -> Result<Vec<u8>, RouteError> {
-        encode(("POST", path), &self.authority, &self.headers, Some(0))
+        encode(("POST", path), &self.authority, &self.all_headers(), Some(0))
     }
 
-    /// Writes a POST request with `body` into `out`.
-    pub fn post(&self, body: &[u8], out: &mut Vec<u8>) {
+    /// Writes a POST request with `body` into `out`; `of` is what its headers are filled by.
+    pub fn post(&self, body: &[u8], of: &Filling, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(body.len().to_string().as_bytes());
+        for (name, text) in &self.filled {
+            for piece in ["\r\n", name, ": "] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+            text.write(out, of);
+        }
         out.extend_from_slice(b"\r\n\r\n");
         out.extend_from_slice(body);
     }
@@ -229,10 +268,11 @@ impl Target {
         (index % self.routes.len() as u64) as usize
     }
 
-    /// The model that request `index` asks for: the next one after each round of the endpoints.
+    /// The model that `item` asks for. Those that come in turn do so after each round of the endpoints, so that every
+    /// endpoint gets every model.
     #[must_use]
-    pub fn model_of(&self, index: u64) -> usize {
-        (index / self.routes.len() as u64 % self.templates.len() as u64) as usize
+    pub fn model_of(&self, item: Item) -> usize {
+        self.mix.model(item.seed, item.index / self.routes.len() as u64)
     }
 
     /// Writes the request of `item`, head and body, into `out`; the same bytes for the same item, whoever writes them.
@@ -241,17 +281,18 @@ impl Target {
         self.content.write_prompt(&mut desk.prompt, item);
         desk.body.clear();
         let limit = self.content.output_tokens(item);
-        self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
-        self.routes[self.route_of(item.index)].post(&desk.body, out);
+        let filling = item.filling();
+        self.templates[self.model_of(item)].write(&mut desk.body, &desk.prompt, limit, &filling);
+        self.routes[self.route_of(item.index)].post(&desk.body, &filling, out);
     }
 
     /// The same for a request of a trace. Returns the longest answer that it asks for, tokens.
     pub fn write_recorded(&self, of: (Item, &Entry), desk: &mut Desk, out: &mut Vec<u8>) -> u32 {
-        let index = of.0.index;
+        let item = of.0;
         desk.body.clear();
-        let template = &self.templates[self.model_of(index)];
+        let template = &self.templates[self.model_of(item)];
         let max_tokens = self.content.write_recorded(&mut desk.body, template, of, &mut desk.prompt);
-        self.routes[self.route_of(index)].post(&desk.body, out);
+        self.routes[self.route_of(item.index)].post(&desk.body, &item.filling(), out);
         max_tokens
     }
 }

@@ -18,6 +18,18 @@ pub struct Counts {
     pub failed: u64,
     /// Cancelled as planned.
     pub cancelled: u64,
+    /// Cancelled when some of the answer had come.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cancelled_after_first: u64,
+    /// Output tokens that had come of the cancelled, for nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cancelled_tokens: u64,
+    /// Ended well, and are in no distribution and not judged by SLOs because their users read slowly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slow_ok: u64,
+    /// Failed likewise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slow_failed: u64,
     /// Every outcome seen, with its count, in the order of [`Outcome`].
     pub outcomes: Vec<OutcomeCount>,
 }
@@ -58,14 +70,38 @@ pub struct Tokens {
 }
 
 impl Counts {
-    /// Counts a request that ended as `outcome`.
-    pub fn add(&mut self, outcome: Outcome) {
+    /// Counts a request that ended.
+    pub fn add(&mut self, record: &Record) {
+        let outcome = record.outcome;
         self.add_n(OutcomeCount { outcome, count: 1 });
+        if outcome.class == Class::Cancelled {
+            self.cancelled_after_first += u64::from(record.events > 0);
+            self.cancelled_tokens += u64::from(record.output_tokens.unwrap_or(0));
+        } else if record.flags.contains(Flags::SLOW_READER) {
+            self.slow_ok += u64::from(outcome.is_ok());
+            self.slow_failed += u64::from(outcome.is_failure());
+        }
     }
 
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Counts) {
         other.outcomes.iter().for_each(|seen| self.add_n(*seen));
+        self.cancelled_after_first += other.cancelled_after_first;
+        self.cancelled_tokens += other.cancelled_tokens;
+        self.slow_ok += other.slow_ok;
+        self.slow_failed += other.slow_failed;
+    }
+
+    /// Requests that the latencies and the SLOs are about: that ended well or failed, without those of slow readers.
+    #[must_use]
+    pub fn ranked(&self) -> u64 {
+        self.judged().saturating_sub(self.slow_ok).saturating_sub(self.slow_failed)
+    }
+
+    /// Those of them that failed.
+    #[must_use]
+    pub fn ranked_failed(&self) -> u64 {
+        self.failed.saturating_sub(self.slow_failed)
     }
 
     /// Requests that ended well or failed: all but the cancelled.
@@ -126,6 +162,11 @@ impl Tokens {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 /// The place of a source in [`Tokens::sources`].
 fn place(source: TokenSource) -> usize {
     match source {
@@ -155,13 +196,46 @@ mod tests {
         let refused = Outcome::new(Class::Connect, Kind::Refused, 0);
         let cancelled = Outcome::new(Class::Cancelled, Kind::None, 200);
         let (mut counts, mut other) = (Counts::default(), Counts::default());
-        [reset, Outcome::ok(200), reset, cancelled].into_iter().for_each(|outcome| counts.add(outcome));
-        [refused, reset].into_iter().for_each(|outcome| other.add(outcome));
+        let ended = |outcome| Record { outcome, ..Record::planned(0, Stamp::ZERO) };
+        [reset, Outcome::ok(200), reset, cancelled]
+            .into_iter()
+            .for_each(|outcome| counts.add(&ended(outcome)));
+        [refused, reset].into_iter().for_each(|outcome| other.add(&ended(outcome)));
         counts.merge(&other);
         assert_eq!((counts.planned, counts.ok, counts.failed, counts.cancelled), (6, 1, 4, 1));
         assert_eq!(counts.judged(), 5);
         let seen: Vec<_> = counts.outcomes.iter().map(|seen| (seen.outcome, seen.count)).collect();
         assert_eq!(seen, [(Outcome::ok(200), 1), (cancelled, 1), (refused, 1), (reset, 3)]);
+    }
+
+    #[test]
+    fn what_was_given_up_and_what_was_read_slowly_is_told_apart() {
+        let ended = |class, events, flags| Record {
+            outcome: Outcome::new(class, Kind::None, 200),
+            events,
+            output_tokens: (events > 0).then_some(events),
+            flags,
+            ..Record::planned(0, Stamp::ZERO)
+        };
+        let (slow, other) = (Flags::SLOW_READER, Flags::default());
+        let mut counts = Counts::default();
+        let all = [
+            (Class::Cancelled, 0, other),
+            (Class::Cancelled, 3, other),
+            (Class::Cancelled, 4, slow),
+            (Class::Ok, 9, slow),
+            (Class::Ok, 9, other),
+            (Class::Reset, 2, slow),
+            (Class::Truncated, 2, other),
+        ];
+        for (class, events, flags) in all {
+            let mut one = Counts::default();
+            one.add(&ended(class, events, flags));
+            counts.merge(&one);
+        }
+        assert_eq!((counts.cancelled, counts.cancelled_after_first, counts.cancelled_tokens), (3, 2, 7));
+        assert_eq!((counts.ok, counts.failed, counts.slow_ok, counts.slow_failed), (2, 2, 1, 1));
+        assert_eq!((counts.judged(), counts.ranked(), counts.ranked_failed()), (4, 2, 1));
     }
 
     #[test]

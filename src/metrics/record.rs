@@ -74,6 +74,8 @@ impl Flags {
     /// The client was late to the read of the first content event, which it shares with a later one: its stamp is that
     /// of the later one, an upper bound.
     pub const FIRST_COALESCED: Flags = Flags(1 << 14);
+    /// Its user reads slowly on purpose: its latencies are that user's own and count in no distribution.
+    pub const SLOW_READER: Flags = Flags(1 << 15);
 
     /// The set with `other` added.
     #[must_use]
@@ -106,7 +108,7 @@ impl Flags {
 
     /// The names of the remarks in the set, as in result files.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(&str, Flags); 15] = [
+        const NAMES: [(&str, Flags); 16] = [
             ("fresh_connection", Flags::FRESH_CONNECTION),
             ("resent", Flags::RESENT),
             ("framing_incomplete", Flags::FRAMING_INCOMPLETE),
@@ -122,6 +124,7 @@ impl Flags {
             ("length_off", Flags::LENGTH_OFF),
             ("whole_body", Flags::WHOLE_BODY),
             ("first_coalesced", Flags::FIRST_COALESCED),
+            ("slow_reader", Flags::SLOW_READER),
         ];
         NAMES.into_iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| name)
     }

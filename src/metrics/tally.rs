@@ -80,8 +80,8 @@ impl Tally {
 
     /// A request ended, with its gaps by user and by kernel stamps.
     ///
-    /// All requests count in the series and by outcome. Into the distributions go those that ended well and were
-    /// planned at or after `window_start`; those before it are kept apart, see [`Tally::include_early`].
+    /// All requests count in the series and by outcome. Into the distributions go those that ended well, were
+    /// planned at or after `window_start` and not read slowly; those planned before it are kept apart, see [`Tally::include_early`].
     pub fn on_done(&mut self, record: &Record, user: &Gaps, kernel: &Gaps, window_start: Stamp) {
         self.add_to_series(record, user);
         if record.outcome.class != Class::Cancelled {
@@ -92,7 +92,7 @@ impl Tally {
         if !is_early {
             self.window.add(record);
         }
-        if !record.outcome.is_ok() {
+        if !record.outcome.is_ok() || record.flags.contains(Flags::SLOW_READER) {
             return;
         }
         let (histograms, joined) = if is_early {
@@ -236,6 +236,9 @@ impl Tally {
             _ => return self.series.add_failed(place(record.end)),
         }
         let last = place(record.last.unwrap_or(record.end));
+        if record.flags.contains(Flags::SLOW_READER) {
+            return self.series.add_ok(last, None);
+        }
         self.series.add_ok(last, record.e2e_ns());
         let Some((first, ttft)) = record.first.map(place).zip(record.ttft_ns()) else { return };
         self.series.add_ttft(first, ttft);
@@ -270,7 +273,7 @@ impl Default for Tally {
 
 impl Population {
     fn add(&mut self, record: &Record) {
-        self.counts.add(record.outcome);
+        self.counts.add(record);
         if record.outcome.is_ok() {
             self.tokens.add(record);
         }

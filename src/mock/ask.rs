@@ -84,6 +84,8 @@ pub(super) enum Finish {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) model: &'a str,
+    /// Names that are answered as well.
+    pub(super) adapters: &'a [String],
     pub(super) max_model_len: u32,
     /// Tokens when a request names no number.
     pub(super) max_tokens: u32,
@@ -255,7 +257,7 @@ fn stream_options(fields: &Map<String, Value>, stream: bool) -> Result<(bool, bo
 fn check_model(fields: &Map<String, Value>, terms: Terms<'_>) -> Result<(), Denial> {
     match fields.get("model") {
         None | Some(Value::Null) => Ok(()),
-        Some(Value::String(name)) if name == terms.model => Ok(()),
+        Some(Value::String(name)) if name == terms.model || terms.adapters.contains(name) => Ok(()),
         Some(Value::String(name)) => Err(Denial {
             status: 404,
             kind: "NotFoundError",

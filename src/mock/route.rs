@@ -1,6 +1,6 @@
 //! Which answer a request gets. Pure.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ask::{self, Ask, Surface, Terms};
 use super::face;
@@ -68,21 +68,23 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
 }
 
 fn models(terms: Terms<'_>, created: u64) -> String {
-    let Terms { model, max_model_len, .. } = terms;
-    json!({
-        "object": "list",
-        "data": [{
-            "id": model,
+    let Terms { model, adapters, max_model_len, .. } = terms;
+    let entry = |id: &str, parent: Option<&str>| {
+        json!({
+            "id": id,
             "object": "model",
             "created": created,
             "owned_by": "tokload",
-            "root": model,
-            "parent": null,
+            "root": id,
+            "parent": parent,
             "max_model_len": max_model_len,
             "permission": [],
-        }],
-    })
-    .to_string()
+        })
+    };
+    // As vLLM lists them: the model first, then those that rest on it.
+    let adapters = adapters.iter().map(|adapter| entry(adapter, Some(model)));
+    let all: Vec<Value> = std::iter::once(entry(model, None)).chain(adapters).collect();
+    json!({ "object": "list", "data": all }).to_string()
 }
 
 /// The models in Ollama's shape.
@@ -116,6 +118,7 @@ mod tests {
         let request = Request { head, body: body.as_bytes().to_vec() };
         let terms = Terms {
             model: "m",
+            adapters: &[],
             max_model_len: 9,
             max_tokens: 1,
             eos_after: None,

@@ -18,6 +18,8 @@ pub struct Settings {
     pub port: u16,
     /// Name of the model. Default: `mock-model`.
     pub model: String,
+    /// Further names that are answered and listed, as adapters of the model. Default: none.
+    pub adapters: Vec<String>,
     /// Longest context that is reported and allowed, tokens. Default: 131072.
     pub max_model_len: u32,
     /// When tokens come. Default: fixed times, 200 ms to the first and 20 ms from one to the next.
@@ -114,6 +116,7 @@ impl Settings {
     pub(super) fn terms(&self) -> Terms<'_> {
         Terms {
             model: &self.model,
+            adapters: &self.adapters,
             max_model_len: self.max_model_len,
             max_tokens: self.max_tokens,
             eos_after: self.eos_after,
@@ -130,6 +133,7 @@ impl Default for Settings {
             host: "127.0.0.1".to_owned(),
             port: 0,
             model: "mock-model".to_owned(),
+            adapters: Vec::new(),
             max_model_len: 131_072,
             serving: model::Settings::serving(Serving::Fixed(Fixed::default())),
             max_tokens: 128,

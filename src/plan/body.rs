@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, Plan, Sampling, Slo, Target, Workload};
-use crate::api::request::{BodyOptions, Template};
-use crate::api::{Dialect, Extra, RawError};
+use super::{Error, Header, Plan, Sampling, Slo, Target, Workload};
+use crate::api::request::{BodyOptions, Template, check_placeholders};
+use crate::api::{Dialect, Extra, RawError, Text};
 
 impl Plan {
     /// The body of requests for `model`.
@@ -55,7 +55,27 @@ pub(super) fn raw_error(error: RawError) -> Error {
     Error::new(format!("--raw-{}", field.replace('_', "-")), wrong, remedy)
 }
 
+impl Header {
+    /// Its value, in which placeholders may stand.
+    ///
+    /// # Errors
+    /// There is none of that name, or it makes no sense.
+    pub fn text(&self) -> Result<Text, Error> {
+        Text::read(&self.value).map_err(|wrong| {
+            let remedy = "correct it, or write {{{{ for braces that are meant as they stand";
+            Error::new("--header", format!("{} {wrong}", self.name), remedy)
+        })
+    }
+}
+
 impl Workload {
+    pub(super) fn check_placeholders(&self) -> Result<(), Error> {
+        check_placeholders(&self.extra_body).map_err(|wrong| {
+            let remedy = "correct it, or write {{{{ for braces that are meant as they stand";
+            Error::new("--extra-body", wrong, remedy)
+        })
+    }
+
     /// What every request body says beside model, prompt and limit.
     #[must_use]
     pub fn body_options(&self) -> BodyOptions {

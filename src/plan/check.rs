@@ -41,6 +41,7 @@ impl Plan {
         self.check_raw()?;
         self.check_trace()?;
         self.check_data()?;
+        self.check_behaviour()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -216,7 +217,7 @@ fn check_header(header: &Header) -> Result<(), Error> {
     if !value.bytes().all(|b| b == b'\t' || (b >= b' ' && b != 0x7f)) {
         return wrong(format!("the value of {name} has a control character"), "leave it out");
     }
-    Ok(())
+    header.text().map(|_| ())
 }
 
 /// RFC 9110 section 5.6.2.

@@ -9,6 +9,7 @@
 //! what cannot be run. After that no code sees a string where an enum is meant.
 
 mod arrivals;
+mod behaviour;
 mod body;
 mod check;
 mod data;
@@ -25,6 +26,7 @@ mod text;
 mod trace;
 mod until;
 
+pub use behaviour::{Aborts, ModelChoice, SlowReaders};
 pub use data::{DataSet, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
@@ -95,8 +97,14 @@ pub struct Plan {
 pub struct Target {
     /// Where requests go, in the order given.
     pub endpoints: Vec<Endpoint>,
-    /// Models asked for; requests take them in turn. Empty until the server was asked for its only one.
+    /// Models asked for; requests choose among them by `model_choice`. Empty until the server was asked for its only one.
     pub models: Vec<String>,
+    /// How often each of them is asked for, as whole numbers in their order; empty: alike.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_weights: Vec<u32>,
+    /// How requests choose among them.
+    #[serde(skip_serializing_if = "ModelChoice::is_default")]
+    pub model_choice: ModelChoice,
     /// Dialect of requests and answers.
     pub dialect: Dialect,
     /// How requests are written and answers read, for the dialect `raw` alone.
@@ -281,6 +289,12 @@ pub struct Workload {
     /// where TOML cannot hold them (it has no null).
     #[serde(deserialize_with = "text::extra_body")]
     pub extra_body: serde_json::Map<String, serde_json::Value>,
+    /// Requests whose users go away before their answer is complete; absent: all wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborts: Option<Aborts>,
+    /// Requests whose users read slowly; absent: all read what there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_readers: Option<SlowReaders>,
 }
 
 /// Optional request fields. A field that the server refused is switched off and named in `dropped`.
@@ -535,6 +549,8 @@ impl Default for Target {
         Target {
             endpoints: Vec::new(),
             models: Vec::new(),
+            model_weights: Vec::new(),
+            model_choice: ModelChoice::default(),
             dialect: Dialect::default(),
             raw: None,
             path: None,
@@ -572,6 +588,8 @@ impl Default for Workload {
             options: RequestOptions::default(),
             sampling: Sampling::default(),
             extra_body: serde_json::Map::new(),
+            aborts: None,
+            slow_readers: None,
         }
     }
 }

@@ -11,9 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Axis, Burn, Client, DataSet, Decide, Declared, Distribution, Driver, Endpoint, Error, Figure,
-    Header, Keep, LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions,
-    Sampling, Search, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Aborts, Arrivals, Axis, Burn, Client, DataSet, Decide, Declared, Distribution, Driver, Endpoint, Error,
+    Figure, Header, Keep, LengthRule, Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix, RecordErrors,
+    RequestOptions, Sampling, Search, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Trace,
+    Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -213,6 +214,8 @@ fn full_plan() -> Plan {
     let target = Target {
         endpoints: vec![Endpoint { url: String::new() }],
         models: vec![String::new()],
+        model_weights: vec![1],
+        model_choice: ModelChoice::Drawn,
         dialect: Dialect::OpenaiChat,
         raw: Some(Raw {
             body: String::new(),
@@ -276,6 +279,8 @@ fn full_plan() -> Plan {
             options,
             sampling,
             extra_body: Map::new(),
+            aborts: Some(Aborts { share: 1.0, after_s: some, after_tokens: Some(1) }),
+            slow_readers: Some(SlowReaders { share: 1.0, bytes_per_s: 1 }),
         },
         slo: Slo { ttft_ms: some, ttfa_ms: some, tpot_ms: some, itl_max_ms: some, e2e_ms: some },
         limits: Limits { connect_s: 0.0, first_s: 0.0, gap_s: 0.0, total_s: 0.0 },

@@ -19,7 +19,8 @@ pub fn write(run: &RunFile, out: &mut impl io::Write) -> io::Result<()> {
     let mut shown = run.clone();
     for level in &mut shown.levels {
         level.series = None;
-        for distribution in level.distributions.values_mut() {
+        let of_groups = level.groups.iter_mut().flat_map(|group| group.distributions.values_mut());
+        for distribution in level.distributions.values_mut().chain(of_groups) {
             distribution.histogram = None;
         }
     }

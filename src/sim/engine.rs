@@ -1,5 +1,6 @@
 //! [`SimEngine`]: time jumps from one event to the next.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
-    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Reading,
-    Replayed, Requests, ShardReport, Standing, Watch, Work, later, next_limit,
+    Agenda, Alarms, Bell, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE,
+    Reading, Replayed, Requests, Rung, ShardReport, Standing, Throttle, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
-use crate::metrics::{Class, Flags, Phase, Record};
+use crate::metrics::{Class, Phase};
 use crate::mock::Paper;
 use crate::plan::{Arrivals, Level, Plan, Timestamps};
 use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
@@ -51,6 +52,7 @@ pub struct SimEngine {
     clients_max: usize,
     gauges: Gauges,
     deadlines: Deadlines,
+    alarms: Alarms,
 }
 
 /// What is sent in a leg.
@@ -69,12 +71,26 @@ struct Client {
     exchange: Exchange,
     due: crate::load::virtually::Due,
     busy: bool,
-    /// How often the slot has been used, so that a late deadline does not hit the next request.
+    /// How often the slot has been used, so that a late deadline or alarm does not hit the next request.
     uses: u64,
+    /// How long after it was sent the request is given up, if it is.
+    leaves_after: Option<Duration>,
+    /// What its user reads slowly; `None` for one who reads all there is.
+    pipe: Option<Pipe>,
     read_no: u64,
     last_content_read: u64,
     last_read: Stamp,
     times: Vec<u64>,
+}
+
+/// What the server has written and a slow reader not read yet. The modelled server writes on all the same: that its own
+/// sending would come to a stop is not part of the model.
+#[derive(Debug)]
+struct Pipe {
+    throttle: Throttle,
+    bytes: VecDeque<u8>,
+    /// An alarm is set for when it may be read again.
+    waits: bool,
 }
 
 /// Simulated time between two looks at the user's wishes and the live view.
@@ -103,6 +119,7 @@ impl SimEngine {
             clients_max: CLIENTS_MAX,
             gauges: Gauges::default(),
             deadlines: Deadlines::new(Stamp::ZERO),
+            alarms: Alarms::default(),
         }
     }
 
@@ -200,6 +217,7 @@ impl SimEngine {
         let requests = Requests::new(Arc::clone(&leg), &agenda, recorded);
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.begin(start);
+        self.alarms.clear();
         let mut permits = cap.unwrap_or(u32::MAX);
         let before = self.gauges.read();
         let mut interrupted = false;
@@ -208,8 +226,9 @@ impl SimEngine {
             let next = work.next_send().min(self.setup.server.next_wakeup());
             let due_at = watch.as_ref().map_or(Duration::MAX, Watch::due_at);
             let next = next.min(work.next_end()).min(self.deadlines.next()).min(later(start, due_at));
-            self.now = self.now.max(next);
+            self.now = self.now.max(next.min(self.alarms.next()));
             self.deliver(&mut work, &mut permits);
+            self.ring(&mut work, &mut permits);
             self.send_due(&mut work, &mut permits);
             if self.clients.len() > self.clients_max {
                 return Err(self.crowded());
@@ -268,20 +287,59 @@ impl SimEngine {
 
     /// Everything that the server has to say by now.
     fn deliver(&mut self, work: &mut Work, permits: &mut u32) {
+        let mut left = Vec::new();
         while self.setup.server.next_wakeup() <= self.now {
-            for (client, due, bytes) in self.setup.server.advance(self.now) {
-                let slot = client as usize;
-                let progress = hear(&mut self.clients[slot], due, bytes, &mut self.json, work, &self.gauges);
+            for (slot, due, bytes) in self.setup.server.advance(self.now) {
+                let slot = slot as usize;
+                let client = &mut self.clients[slot];
+                if !client.busy {
+                    continue;
+                }
+                let progress = match &mut client.pipe {
+                    None => hear(client, due, bytes, &mut self.json, work, &self.gauges),
+                    Some(pipe) => {
+                        pipe.bytes.extend(bytes);
+                        let around = (&mut self.json, &self.gauges, &mut self.alarms);
+                        drink(client, slot, due, work, around)
+                    }
+                };
                 if progress == Progress::Over {
                     // The server may have more to say to a client that has heard enough; it is told at the end.
-                    settle(&mut self.clients[slot], slot, due, work, permits, &mut self.spare, &self.gauges);
+                    left.extend((client.exchange.record().outcome.class == Class::Cancelled).then_some(slot));
+                    settle(client, slot, due, work, permits, &mut self.spare, &self.gauges);
                 }
+            }
+            for slot in left.drain(..) {
+                self.setup.server.cancel(self.now, slot as u64);
             }
         }
         if work.block_is_full()
             && let Some(sender) = self.setup.spool.as_ref().map(Spool::sender)
         {
             flush(&sender, work);
+        }
+    }
+
+    /// Users who go away now, and slow readers who may read again.
+    fn ring(&mut self, work: &mut Work, permits: &mut u32) {
+        while let Some(Rung { slot, uses, bell }) = self.alarms.pop(self.now) {
+            let client = &mut self.clients[slot];
+            if !client.busy || client.uses as u32 != uses {
+                continue;
+            }
+            let progress = match bell {
+                Bell::Leave => client.exchange.on_leaving(self.now),
+                Bell::Read => {
+                    client.pipe.iter_mut().for_each(|pipe| pipe.waits = false);
+                    let around = (&mut self.json, &self.gauges, &mut self.alarms);
+                    drink(client, slot, self.now, work, around)
+                }
+            };
+            if progress == Progress::Over {
+                // Of an answer that was complete there is nothing left to cancel.
+                self.setup.server.cancel(self.now, slot as u64);
+                settle(client, slot, self.now, work, permits, &mut self.spare, &self.gauges);
+            }
         }
     }
 
@@ -315,33 +373,41 @@ impl SimEngine {
             self.clients.push(Client::new());
             self.clients.len() - 1
         });
-        let mut record = Record::planned(due.index, due.plan);
-        record.permit = permit;
-        record.phase = work.leg.phase;
-        record.endpoint = work.leg.target.route_of(due.index) as u16;
-        record.model = work.leg.target.model_of(due.index) as u16;
-        if work.leg.from_plan {
-            record.flags.insert(Flags::FROM_PLAN);
-        }
+        let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
+        let (abort, read_rate) = (conduct.abort(item).unwrap_or_default(), conduct.read_rate(item));
+        let record = work.leg.record_of(&due, permit, read_rate.is_some());
         work.check.bodies = work.check.bodies.wrapping_add(request.hash);
         self.gauges.on_sent();
         work.on_start(self.now);
         let client = &mut self.clients[slot];
         client.begin(due, self.now);
-        client.exchange.begin(work.leg.ask_of(request.max_tokens), record);
+        client.leaves_after = abort.after;
+        client.pipe = read_rate.map(Pipe::new);
+        client.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         client.exchange.on_start(self.now);
         client.exchange.on_connected(self.now, false);
         client.exchange.on_sent(self.now);
-        let mut answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request.bytes);
+        let answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request.bytes);
         work.requests.give_back(due.user, request.bytes);
         self.watch(work, slot);
-        if !answer.is_empty() {
-            let bytes = std::mem::take(&mut answer);
-            let now = self.now;
-            let progress = hear(&mut self.clients[slot], now, &bytes, &mut self.json, work, &self.gauges);
-            if progress == Progress::Over {
-                settle(&mut self.clients[slot], slot, now, work, permits, &mut self.spare, &self.gauges);
+        let client = &mut self.clients[slot];
+        if let Some(after) = client.leaves_after {
+            let rung = Rung { slot, uses: client.uses as u32, bell: Bell::Leave };
+            self.alarms.set(later(self.now, after), rung);
+        }
+        if answer.is_empty() {
+            return;
+        }
+        let now = self.now;
+        let progress = match &mut client.pipe {
+            None => hear(client, now, &answer, &mut self.json, work, &self.gauges),
+            Some(pipe) => {
+                pipe.bytes.extend(&answer);
+                drink(client, slot, now, work, (&mut self.json, &self.gauges, &mut self.alarms))
             }
+        };
+        if progress == Progress::Over {
+            settle(client, slot, now, work, permits, &mut self.spare, &self.gauges);
         }
     }
 
@@ -427,6 +493,8 @@ impl Client {
             due: crate::load::virtually::Due::default(),
             busy: false,
             uses: 0,
+            leaves_after: None,
+            pipe: None,
             read_no: 0,
             last_content_read: u64::MAX,
             last_read: Stamp::ZERO,
@@ -453,17 +521,45 @@ fn hear(
     work: &mut Work,
     gauges: &Gauges,
 ) -> Progress {
-    if !client.busy {
-        return Progress::Pending;
-    }
     client.read_no += 1;
     client.last_read = at;
     work.check.reads += 1;
     work.check.read_bytes += bytes.len() as u64;
     let arrival = Arrival { read: at, kernel: None, read_no: client.read_no, late: false };
     let heard = (&mut client.last_content_read, &mut client.times);
-    let mut ear = Ear::new(work, gauges, heard);
+    let mut ear = Ear::new(work, gauges, heard, client.pipe.is_some());
     client.exchange.on_bytes(&arrival, bytes, json, &mut ear)
+}
+
+impl Pipe {
+    fn new(bytes_per_s: u64) -> Pipe {
+        Pipe { throttle: Throttle::new(bytes_per_s), bytes: VecDeque::new(), waits: false }
+    }
+}
+
+/// A slow reader reads what it may, and is called when it may again.
+fn drink(
+    client: &mut Client,
+    slot: usize,
+    now: Stamp,
+    work: &mut Work,
+    (json, gauges, alarms): (&mut Json, &Gauges, &mut Alarms),
+) -> Progress {
+    let Some(pipe) = &mut client.pipe else { return Progress::Pending };
+    let room = pipe.throttle.room(now).min(pipe.bytes.len());
+    let read: Vec<u8> = pipe.bytes.drain(..room).collect();
+    if room > 0 {
+        pipe.throttle.take(room, now);
+    }
+    if !pipe.bytes.is_empty() && !pipe.waits {
+        pipe.waits = true;
+        let rung = Rung { slot, uses: client.uses as u32, bell: Bell::Read };
+        alarms.set(pipe.throttle.opens_at(), rung);
+    }
+    if room == 0 {
+        return Progress::Pending;
+    }
+    hear(client, now, &read, json, work, gauges)
 }
 
 /// Books a request that is over and makes its user ready again.
@@ -478,7 +574,7 @@ fn settle(
 ) {
     let record = *client.exchange.record();
     work.on_done(&record, &client.exchange, &client.times);
-    gauges.on_done(record.outcome.is_ok());
+    gauges.on_done(record.outcome);
     // An answer that takes no time would be asked for again at the same moment, for ever.
     let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
     work.agenda.on_done(client.due.user, now, pause);
@@ -509,7 +605,7 @@ mod tests {
     use crate::load::probe::ask_of;
     use crate::mock::Settings;
     use crate::plan::{Arrivals, Load, Stop};
-    use crate::workload::Content;
+    use crate::workload::{Content, Mix};
 
     fn level(load: Load, units: u64) -> Level {
         Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0, decide: None }
@@ -526,6 +622,7 @@ mod tests {
                 plan.target.stream,
                 &plan.workload.body_options(),
             )],
+            mix: Mix::equal(1),
             content: Content::new(&plan.workload),
         };
         let settings = Settings { model: "m".to_owned(), ..Settings::default() };

@@ -5,6 +5,7 @@ use crate::metrics::slo::good;
 use crate::metrics::{Class, Phase, Record};
 use crate::run::Window;
 use crate::stats::{self, inflight};
+use crate::summary::groups::{self, is_slow};
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
 use crate::summary::{
@@ -26,7 +27,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     population.sort_by_key(|record| (record.plan, record.index));
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
     for record in &population {
-        counts.add(record.outcome);
+        counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
         }
@@ -37,26 +38,24 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         in_window.add(record, &input.window);
         in_level.add(record, &level);
     }
-    let ok = population.iter().copied().filter(|record| record.outcome.is_ok());
+    // What a slow reader waits for is its own doing, and would pass for the server's.
+    let ranked: Vec<&Record> = population.iter().copied().filter(|record| !is_slow(record)).collect();
+    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
     let mut stamp_pairs = by_stamps::pairs(ok, input.timestamps);
     if !stamp_pairs.is_empty() {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
     let ended = measured.iter().filter(|record| record.outcome.class != Class::Cancelled);
-    let (distributions, latencies) = distributions(input, &population, counts.failed);
-    let level = statistics::Level {
-        input: *input,
-        cut,
-        measured: &measured,
-        population: &population,
-        in_flight: &lives,
-    };
+    let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed());
+    let level =
+        statistics::Level { input: *input, cut, measured: &measured, ranked: &ranked, in_flight: &lives };
     LevelSummary {
         window: input.window,
         distributions,
+        groups: groups::of(input, &population),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
-        goodput: goodput(input, &population, &counts),
+        goodput: goodput(input, &ranked, &counts),
         in_flight: Some(in_flight(&lives, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
         counts,
@@ -128,17 +127,18 @@ fn in_flight(lives: &stats::InFlight, window: &Window) -> InFlight {
     }
 }
 
-fn goodput(input: &Input<'_>, population: &[&Record], counts: &Counts) -> Option<Goodput> {
+/// Goodput of the `ranked` requests among those that `counts` counts.
+pub(super) fn goodput(input: &Input<'_>, ranked: &[&Record], counts: &Counts) -> Option<Goodput> {
     if input.slo.is_empty() {
         return None;
     }
-    let kept = population.iter().filter(|record| good(record, &input.slo, input.from_plan)).count() as u64;
+    let kept = ranked.iter().filter(|record| good(record, &input.slo, input.from_plan)).count() as u64;
     let ratio = |over: f64| if over > 0.0 { kept as f64 / over } else { 0.0 };
     Some(Goodput {
         slo: input.slo,
         from_plan: input.from_plan,
         good: kept,
         good_s: ratio(input.window.nanos() as f64 / 1e9),
-        attainment: ratio(counts.judged() as f64),
+        attainment: ratio(counts.ranked() as f64),
     })
 }

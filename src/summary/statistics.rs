@@ -242,8 +242,8 @@ pub(super) struct Level<'a> {
     pub(super) cut: steady::Cut,
     /// Every request, warm-up left out.
     pub(super) measured: &'a [&'a Record],
-    /// Those planned in the window, in the order of their plans.
-    pub(super) population: &'a [&'a Record],
+    /// Those planned in the window, in the order of their plans, without those of slow readers.
+    pub(super) ranked: &'a [&'a Record],
     /// Their lives.
     pub(super) in_flight: &'a InFlight,
 }
@@ -266,7 +266,7 @@ fn attainment(level: &Level<'_>) -> Option<AttainmentStatistics> {
     if slo.is_empty() {
         return None;
     }
-    let judged = level.population.iter().filter(|record| record.outcome.class != Class::Cancelled);
+    let judged = level.ranked.iter().filter(|record| record.outcome.class != Class::Cancelled);
     let (hits, behind): (Vec<bool>, Vec<f64>) =
         judged.map(|record| (good(record, &slo, from_plan), strain(record, &slo, from_plan))).unzip();
     let share = Share::of(&hits, &behind)?;

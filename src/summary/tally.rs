@@ -18,7 +18,7 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
     } else {
         (tally.window(), from_series(input))
     };
-    let failed = population.counts.failed;
+    let failed = population.counts.ranked_failed();
     let distribution = |metric: Metric| {
         if !metric.is_per_request() {
             return Distribution::pooled(metric, tally);
@@ -28,6 +28,7 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
     LevelSummary {
         window: input.window,
         distributions: Metric::ALL.into_iter().filter_map(distribution).collect(),
+        groups: Vec::new(),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: whole_level.over(level_nanos(&input.span, tally.last_end())),
         goodput: None,

@@ -10,6 +10,7 @@ pub mod host;
 pub mod limits;
 pub mod listener;
 pub mod receive;
+mod segment;
 pub mod signals;
 pub mod socket;
 pub mod tcp_info;

@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::segment::limit_segments;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 /// A non-blocking TCP socket; closed on drop.
@@ -33,10 +34,29 @@ impl Socket {
     /// No descriptor or port left, or the address cannot be reached; a refusal may also come later, from
     /// [`Socket::connected`].
     pub fn connect(peer: SocketAddr) -> io::Result<Socket> {
+        Socket::connect_as(peer, None)
+    }
+
+    /// The same with room for about `receive_buffer` bytes that nobody has read yet (the kernel doubles it for its own
+    /// use, and has a least size): once they are there, the peer has to stop. Segments are as small as on the way to most
+    /// users, since the peer's kernel makes its own buffer by their size: on loopback some megabytes. Both are agreed on
+    /// when the connection is opened and cannot be set later.
+    ///
+    /// # Errors
+    /// As [`Socket::connect`].
+    pub fn connect_with_room(peer: SocketAddr, receive_buffer: usize) -> io::Result<Socket> {
+        Socket::connect_as(peer, Some(receive_buffer))
+    }
+
+    fn connect_as(peer: SocketAddr, receive_buffer: Option<usize>) -> io::Result<Socket> {
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&fd, true)?;
+        if let Some(bytes) = receive_buffer {
+            sockopt::set_socket_recv_buffer_size(&fd, bytes)?;
+            limit_segments(&fd, ETHERNET_SEGMENT)?;
+        }
         match rustix::net::connect(&fd, &peer) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd }),
             Err(error) => Err(error.into()),
@@ -101,6 +121,9 @@ impl Socket {
         }
     }
 }
+
+/// What fits an Ethernet frame of 1500 bytes with the headers of IPv6 and timestamps.
+const ETHERNET_SEGMENT: u16 = 1428;
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::conduct::Conduct;
 use super::deck::Deck;
 use super::lengths;
 use super::prompts::{self, write_prompt};
 use super::recorded::{self, Frame};
 use super::recording::Recording;
 use super::trace::{Entry, Error};
+use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
 use crate::plan::{Lengths, Prefix, Workload};
@@ -27,6 +29,15 @@ pub struct Item {
     pub phase: Phase,
     /// Its index in that phase of the level.
     pub index: u64,
+}
+
+impl Item {
+    /// By what the placeholders of the request are filled. A session has one request so far.
+    #[must_use]
+    pub fn filling(self) -> Filling {
+        let Item { seed, phase, index } = self;
+        Filling { seed, index, session: index, warm_up: phase == Phase::Warmup }
+    }
 }
 
 /// The contents of the requests of a workload.
@@ -46,6 +57,7 @@ pub struct Content {
     distinct: Option<u64>,
     script: Option<Script>,
     extra_body: Map<String, Value>,
+    conduct: Conduct,
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -76,6 +88,7 @@ impl Content {
             distinct: workload.distinct,
             script: None,
             extra_body: workload.extra_body.clone(),
+            conduct: Conduct::new(workload),
         }
     }
 
@@ -83,6 +96,12 @@ impl Content {
     #[must_use]
     pub fn with_script(self, script: Option<Script>) -> Content {
         Content { script, ..self }
+    }
+
+    /// How the users of the requests behave.
+    #[must_use]
+    pub fn conduct(&self) -> &Conduct {
+        &self.conduct
     }
 
     /// The trace whose requests are sent.

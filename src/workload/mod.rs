@@ -4,9 +4,11 @@
 //! other shard, process or host plans alike.
 
 pub mod arrival;
+pub mod conduct;
 pub mod content;
 pub mod deck;
 pub mod lengths;
+pub mod mix;
 pub mod preview;
 pub mod prompts;
 pub mod recorded;
@@ -15,7 +17,9 @@ pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
+pub use conduct::{Abort, Conduct};
 pub use content::{Content, Item, Script};
 pub use deck::Deck;
+pub use mix::Mix;
 pub use preview::Preview;
 pub use recording::Recording;

@@ -55,6 +55,7 @@ impl Capture {
             answers: prompts * body["n"].as_u64().unwrap_or(1) as u32,
             prompts,
             max_tokens: 0,
+            leaves_with: 0,
         }
     }
 

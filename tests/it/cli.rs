@@ -4,6 +4,7 @@
 
 mod backends;
 mod bad_input;
+mod behaviour;
 mod cache;
 mod canned;
 mod find_capacity;

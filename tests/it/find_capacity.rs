@@ -45,7 +45,7 @@ fn four_requests_at_once_are_found_exactly_whatever_the_seed() {
         assert_eq!((answer.low, answer.high, answer.ending), (Some(4.0), Some(5.0), Ending::Found));
         assert_eq!((answer.confidence, answer.decided), (0.99, true));
     }
-    assert_eq!(server.capacity(&question, 1000), 4.0);
+    assert_eq!(server.capacity(&question, 1000), 4.0, "{}", question.name);
 }
 
 #[test]

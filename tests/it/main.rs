@@ -4,6 +4,8 @@ mod aggregates;
 mod api_captures;
 mod args;
 mod arrivals;
+mod behaviour;
+mod behaviour_args;
 mod captures;
 mod captures_dialects;
 mod cases;

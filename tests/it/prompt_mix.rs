@@ -18,7 +18,7 @@ use tokload::mock::{Paper, Settings};
 use tokload::sim::{Setup, SimEngine};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
-use tokload::workload::{Content, Item};
+use tokload::workload::{Content, Item, Mix};
 
 use crate::goldens::{assert_close, values};
 use crate::goldens_model::number;
@@ -62,6 +62,7 @@ pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered
     let target = Target {
         routes: vec![Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()],
         templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
+        mix: Mix::equal(1),
         content: Content::new(&plan.workload),
     };
     let mut settings = Settings {

@@ -37,10 +37,9 @@ fn all_failed() -> RunFile {
     let outcome = Outcome::new(Class::Http, Kind::HttpStatus, 401);
     level.counts = Counts {
         planned: 40,
-        ok: 0,
         failed: 40,
-        cancelled: 0,
         outcomes: vec![OutcomeCount { outcome, count: 40 }],
+        ..Counts::default()
     };
     level.distributions.clear();
     level.rates = tokload::run_file::schema::RatesBlock {

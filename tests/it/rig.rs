@@ -18,7 +18,7 @@ use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
 use tokload::workload::recording::Open;
-use tokload::workload::{Content, Deck, Recording, Script};
+use tokload::workload::{Content, Deck, Mix, Recording, Script};
 
 /// Bytes written by the spool, to be looked at afterwards.
 #[derive(Clone, Default)]
@@ -172,7 +172,8 @@ fn target(plan: &Plan, route: Route) -> Arc<Target> {
 fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
     Arc::new(Target {
         routes: vec![route],
-        templates: vec![plan.template(&plan.target.models[0]).unwrap()],
+        templates: plan.target.models.iter().map(|model| plan.template(model).unwrap()).collect(),
+        mix: Mix::new(&plan.target),
         content: Content::new(&plan.workload).with_script(script),
     })
 }

@@ -14,12 +14,12 @@ use tokload::plan::{
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
-    DataBlock, EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile,
+    DataBlock, EnvironmentBlock, GroupBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile,
     TargetBlock, TraceBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
-use tokload::summary;
+use tokload::summary::{self, GroupKey};
 use tokload::time::Stamp;
 use tokload::verdict::Verdict;
 
@@ -46,6 +46,8 @@ pub(crate) fn plan() -> Plan {
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             models: vec!["tiny".to_owned()],
+            model_weights: Vec::new(),
+            model_choice: tokload::plan::ModelChoice::InTurn,
             reset_prefix_cache: false,
             dialect: tokload::api::Dialect::OpenaiChat,
             raw: None,
@@ -70,6 +72,8 @@ pub(crate) fn plan() -> Plan {
             },
             sampling: Sampling { temperature: Some(0.7), ..Sampling::default() },
             extra_body: serde_json::Map::new(),
+            aborts: None,
+            slow_readers: None,
         },
         slo: Slo { ttft_ms: Some(550.0), tpot_ms: Some(60.0), ..Slo::default() },
         limits: Limits::default(),
@@ -666,6 +670,22 @@ fn a_written_file_conforms_to_the_published_schema() {
         Some(LengthenedBlock { times: 4, reached: false, value: Some(5e6), low: Some(4e6), high: None });
     repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
     repeated.target.prefix_cache_reset = Some(false);
+    let level = &mut repeated.levels[0];
+    (level.counts.cancelled_after_first, level.counts.cancelled_tokens) = (1, 7);
+    (level.counts.slow_ok, level.counts.slow_failed) = (2, 1);
+    let group = |of| GroupBlock {
+        of,
+        counts: level.counts.clone(),
+        tokens: level.tokens.clone(),
+        distributions: level.distributions.clone(),
+        goodput: level.goodput,
+    };
+    level.groups = [GroupKey::Model(1), GroupKey::Endpoint(0), GroupKey::SlowReaders].map(group).into();
+    let text = to_json(&repeated);
+    assert_eq!(
+        read::parse(&text, Path::new("run.json")).unwrap().levels[0].groups,
+        repeated.levels[0].groups
+    );
     repeated.trace = Some(trace_block());
     repeated.data = Some(data_block());
     let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::Filling;
 use crate::api::request::Template;
 
 fn raw(body: &str) -> Raw {
@@ -7,7 +8,7 @@ fn raw(body: &str) -> Raw {
 
 fn written(body: &str, prompt: &str) -> String {
     let mut out = Vec::new();
-    Template::of_raw(&raw(body), "m\"", true).unwrap().write(&mut out, prompt, 7);
+    Template::of_raw(&raw(body), "m\"", true).unwrap().write(&mut out, prompt, 7, &Filling::default());
     String::from_utf8(out).unwrap()
 }
 
@@ -21,6 +22,7 @@ fn blanks_are_filled_where_they_stand() {
         written(body, "x\"y"),
         r#"{"a":"x\"y","b":["<s>x\"y\n",{"c":"m\"/x\"yx\"y"}],"d":7,"e":true,"f":null,"g":0.5,"h":{},"i\"":[]}"#
     );
+    assert_eq!(written(r#"{"a":"{{prompt}} ({{max_tokens}}, {{stream}})"}"#, "p"), r#"{"a":"p (7, true)"}"#);
     // The first byte of a prompt may need an escape too.
     assert_eq!(written(r#"{"a":"{{prompt}}!"}"#, "\""), r#"{"a":"\"!"}"#);
     assert_eq!(written(r#"{"a":"{{prompt}}!"}"#, ""), r#"{"a":"!"}"#);
@@ -35,7 +37,7 @@ fn what_is_wrong_with_a_body_is_said() {
         (r#"{"a":{{max_tokens}}}"#, "blanks in strings"),
         (r#"{"a":"prompt"}"#, "no {{prompt}}"),
         (r#"{"a":"{{prompt}}","b":"{{temperature}}"}"#, "{{temperature}}"),
-        (r#"{"a":"{{prompt}}","b":"at most {{max_tokens}}"}"#, "{{max_tokens}}"),
+        (r#"{"a":"{{prompt}}","b":"{{random:5:1}}"}"#, "{{random:5:1}}"),
     ] {
         let error = wrong(body);
         assert!(error.field == "body" && error.wrong.contains(word), "{body}: {error:?}");

@@ -6,7 +6,7 @@ fn map(value: Value) -> Map<String, Value> {
 
 fn body(template: &Template, prompt: &str, max_tokens: u32) -> String {
     let mut out = b"kept".to_vec();
-    template.write(&mut out, prompt, max_tokens);
+    template.write(&mut out, prompt, max_tokens, &Filling { index: 3, ..Filling::default() });
     String::from_utf8(out).unwrap().strip_prefix("kept").unwrap().to_owned()
 }
 

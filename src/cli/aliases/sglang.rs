@@ -2,7 +2,7 @@
 
 use super::Action::{Accept, Convert, Refuse};
 use super::Takes::Nothing;
-use super::{Action, Converted, IMAGES, IMAGES_REMEDY, LATER, ONE_MODEL, PROFILER};
+use super::{Action, Converted, IMAGES, IMAGES_REMEDY, LATER, PROFILER};
 
 pub(super) static TABLE: &[(&[&str], Action)] = &[
     // Cached tokens are reported wherever the server counts them.
@@ -65,7 +65,13 @@ pub(super) static TABLE: &[(&[&str], Action)] = &[
         &["--image-content", "--image-count", "--image-resolution", "--random-image-count"],
         Refuse(IMAGES, IMAGES_REMEDY),
     ),
-    (&["--lora-request-distribution", "--lora-zipf-alpha"], Refuse(LATER, ONE_MODEL)),
+    (
+        &["--lora-request-distribution", "--lora-zipf-alpha"],
+        Refuse(
+            "weighs adapters by a law of its own",
+            "give each as --model NAME with a weight of --model-weights",
+        ),
+    ),
     (&["--dataset-offset"], Refuse(LATER, "give a file that begins where you want, or another --seed")),
 ];
 

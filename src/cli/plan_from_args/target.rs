@@ -1,4 +1,4 @@
-//! Whom to ask: endpoints, API, models, headers and the key.
+//! Whom to ask: endpoints, API, headers and the key. Models are `behaviour`'s.
 //!
 //! Owns the parting of what is stored from what is secret.
 
@@ -11,11 +11,6 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     let named = endpoints(args, target, secrets)?;
     api(args, named, target)?;
     raw(args, target)?;
-    if let Some(name) = &args.served_model_name {
-        target.models = vec![name.clone()];
-    } else if !args.model.is_empty() {
-        target.models.clone_from(&args.model);
-    }
     if args.streaming && args.no_streaming {
         return Err(Error::new("--no-streaming", "contradicts --streaming", "give one of them"));
     }
@@ -181,6 +176,11 @@ fn headers(args: &RunArgs, headers: &mut Vec<Header>, secrets: &mut Secrets) -> 
                     return Err(twice(&name));
                 }
                 plausible_secret("--header", &name, &value)?;
+                if value.contains("{{") {
+                    // What is drawn from it could not be told from other text, and so not be kept out of a result.
+                    let wrong = format!("{name} is a secret, in which no placeholders are filled");
+                    return Err(Error::new("--header", wrong, "give one value for all requests"));
+                }
                 secrets.insert(name, Secret::new(value));
                 continue;
             }

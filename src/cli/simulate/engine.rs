@@ -15,7 +15,7 @@ use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Script};
+use crate::workload::{Content, Mix, Script};
 
 /// Runs the levels in virtual time, shows the table and saves the run.
 pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<String>) -> Result<Exit, Failure> {
@@ -62,6 +62,7 @@ fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
+        mix: Mix::equal(1),
         content: Content::new(&plan.workload).with_script(script),
     })
 }

@@ -148,6 +148,12 @@ fn point(level: &LevelBlock, planned_words: Option<u32>) -> Result<Point, Unused
     if setting.load.think_s > 0.0 {
         return Err(Unused("its users think"));
     }
+    if level.counts.cancelled > 0 {
+        return Err(Unused("some of its users went away"));
+    }
+    if level.counts.slow_ok + level.counts.slow_failed > 0 {
+        return Err(Unused("some of its users read slowly"));
+    }
     if level.counts.ok == 0 {
         return Err(Unused("no request ended well"));
     }

@@ -35,7 +35,7 @@ impl Shard {
             work.check.retransmits += info.retransmits.saturating_sub(connection.retransmits);
             connection.retransmits = info.retransmits;
         }
-        self.gauges.on_done(record.outcome.is_ok());
+        self.gauges.on_done(record.outcome);
         let due = connection.due;
         if !connection.is_sent {
             let request = std::mem::take(&mut connection.request);
@@ -49,9 +49,10 @@ impl Shard {
         if self.connections[slot].exchange.reusable() && self.connections[slot].is_sent {
             let connection = &mut self.connections[slot];
             connection.state = State::Idle;
-            let route = connection.route;
+            let lane = connection.lane();
             self.set_write_interest(slot, false);
-            self.idle[route].push(slot as u32);
+            self.go_on_reading(slot);
+            self.idle[lane].push(slot as u32);
         } else {
             self.free(slot);
         }
@@ -66,8 +67,8 @@ impl Shard {
     }
 
     pub(super) fn drop_idle(&mut self, slot: usize) {
-        let route = self.connections[slot].route;
-        self.idle[route].retain(|idle| *idle as usize != slot);
+        let lane = self.connections[slot].lane();
+        self.idle[lane].retain(|idle| *idle as usize != slot);
         self.free(slot);
     }
 

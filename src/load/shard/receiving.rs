@@ -94,6 +94,9 @@ impl Shard {
 
     /// One read: the stamp is taken right after it returns, before anything is looked at.
     pub(super) fn read(&mut self, work: &mut Work, slot: usize, broken: bool) {
+        if self.connections[slot].throttle.is_some() {
+            return self.read_slowly(work, slot, broken);
+        }
         let connection = &mut self.connections[slot];
         let Some(socket) = &connection.socket else { return };
         // A read without room for control messages is the quicker one.
@@ -133,7 +136,7 @@ impl Shard {
         };
         let ended = opened.ended;
         let heard = (&mut connection.last_content_read, &mut connection.times);
-        let mut ear = Ear::new(work, &self.gauges, heard);
+        let mut ear = Ear::new(work, &self.gauges, heard, connection.throttle.is_some());
         let progress = connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear);
         if let Some(socket) = &connection.socket {
             // TLS may have something of its own to say; a failure shows at the next read.
@@ -157,7 +160,7 @@ impl Shard {
             return self.resend(work, slot, now);
         }
         let heard = (&mut connection.last_content_read, &mut connection.times);
-        let mut ear = Ear::new(work, &self.gauges, heard);
+        let mut ear = Ear::new(work, &self.gauges, heard, connection.throttle.is_some());
         let progress = if in_good_order {
             connection.exchange.on_eof(now, &mut self.json, &mut ear)
         } else {
@@ -178,6 +181,8 @@ impl Shard {
         connection.written = 0;
         connection.is_sent = false;
         connection.tried = 0;
+        // Whatever was set for the first time is over.
+        connection.uses = connection.uses.wrapping_add(1);
         work.check.resent += 1;
         self.connect(work, slot, now);
     }

@@ -6,10 +6,12 @@ use rustix::io::Errno;
 
 use super::Shard;
 use super::work::Work;
-use crate::load::agenda::Due;
-use crate::load::connection::{Connection, State};
+use crate::load::agenda::{Due, later};
+use crate::load::alarms::Bell;
+use crate::load::connection::{Connection, State, lane};
 use crate::load::leg::Halt;
-use crate::metrics::{Class, Flags, Kind, Record};
+use crate::load::throttle::Throttle;
+use crate::metrics::{Class, Kind};
 use crate::sys::epoll::Interest;
 use crate::time::Stamp;
 
@@ -42,18 +44,13 @@ impl Shard {
             return work.leg.signal.halt(Halt::Abort);
         };
         let route = work.leg.target.route_of(due.index);
-        let mut record = Record::planned(due.index, due.plan);
-        record.permit = permit;
-        record.phase = work.leg.phase;
-        record.endpoint = route as u16;
-        record.model = work.leg.target.model_of(due.index) as u16;
-        if work.leg.from_plan {
-            record.flags.insert(Flags::FROM_PLAN);
-        }
+        let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
+        let (abort, read_rate) = (conduct.abort(item).unwrap_or_default(), conduct.read_rate(item));
+        let record = work.leg.record_of(&due, permit, read_rate.is_some());
         self.gauges.on_sent();
         let now = self.pace.clock().now();
         work.on_start(now);
-        let slot = self.idle_or_spare(route);
+        let slot = self.idle_or_spare(lane(route, read_rate.is_some()));
         let connection = &mut self.connections[slot];
         connection.route = route;
         connection.due = due;
@@ -66,7 +63,10 @@ impl Shard {
         connection.times.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
-        connection.exchange.begin(work.leg.ask_of(request.max_tokens), record);
+        connection.uses = connection.uses.wrapping_add(1);
+        connection.leaves_after = abort.after;
+        connection.throttle = read_rate.map(Throttle::new);
+        connection.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         connection.exchange.on_start(now);
         work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
         if connection.state == State::Idle {
@@ -80,9 +80,9 @@ impl Shard {
         }
     }
 
-    /// An idle connection of the route that still stands, else a slot without a socket.
-    pub(super) fn idle_or_spare(&mut self, route: usize) -> usize {
-        while let Some(slot) = self.idle[route].pop() {
+    /// An idle connection of the lane that still stands, else a slot without a socket.
+    pub(super) fn idle_or_spare(&mut self, lane: usize) -> usize {
+        while let Some(slot) = self.idle[lane].pop() {
             let slot = slot as usize;
             if self.connections[slot].socket.as_ref().is_some_and(|socket| socket.is_quiet()) {
                 return slot;
@@ -167,7 +167,8 @@ impl Shard {
             return;
         }
         connection.watches_writes = wanted;
-        if let Some(socket) = &connection.socket {
+        // Who does not read now does not write either; both go on together.
+        if let Some(socket) = connection.socket.as_ref().filter(|_| !connection.paused) {
             let interest = if wanted { Interest::ReadWrite } else { Interest::Read };
             // The socket is in the epoll as long as it is open; there is nothing that could fail.
             let _ = self.pace.modify(socket, token, interest);
@@ -194,6 +195,9 @@ impl Shard {
         connection.exchange.on_sent(now);
         let request = std::mem::take(&mut connection.request);
         work.requests.give_back(connection.due.user, request);
+        if let Some(after) = connection.leaves_after {
+            self.set_alarm(slot, later(now, after), Bell::Leave);
+        }
     }
 }
 

@@ -262,10 +262,9 @@ impl Work {
                 self.observe(record);
             }
         }
-        if record.outcome.class != Class::Cancelled {
-            self.last_end = self.last_end.max(Some(record.end));
-        }
+        self.last_end = self.last_end.max(Some(record.end));
         if let (true, Some(e2e)) = (record.outcome.is_ok(), record.e2e_ns())
+            && !record.flags.contains(Flags::SLOW_READER)
             && self.e2e_ns.len() < E2E_KEPT_MAX
         {
             self.e2e_ns.push(e2e);
@@ -292,6 +291,7 @@ impl Work {
     fn observe(&mut self, record: &Record) {
         if let Some(observed) = &self.leg.observed
             && record.plan >= self.window_start
+            && !record.flags.contains(Flags::SLOW_READER)
         {
             self.observations.extend(observed.of(record));
         }
@@ -330,22 +330,25 @@ impl Work {
 pub(crate) struct Ear<'a> {
     tally: &'a mut Tally,
     gauges: &'a Gauges,
-    check: &'a mut ShardCheck,
+    /// What the shard says of itself; of a slow reader it has nothing to say.
+    check: Option<&'a mut ShardCheck>,
     last_content_read: &'a mut u64,
     times: Option<&'a mut Vec<u64>>,
 }
 
 impl<'a> Ear<'a> {
-    /// An ear for the connection whose last content read and event times are `heard`.
+    /// An ear for the connection whose last content read and event times are `heard`, of a slow reader if `slow`: then
+    /// events share a read because they were left to wait, which says nothing of the client.
     pub(crate) fn new(
         work: &'a mut Work,
         gauges: &'a Gauges,
         heard: (&'a mut u64, &'a mut Vec<u64>),
+        slow: bool,
     ) -> Ear<'a> {
         Ear {
             tally: &mut work.tally,
             gauges,
-            check: &mut work.check,
+            check: (!slow).then_some(&mut work.check),
             last_content_read: heard.0,
             times: work.leg.keep_chunks.then_some(heard.1),
         }
@@ -357,10 +360,12 @@ impl Sink for Ear<'_> {
 
     #[inline]
     fn content_event(&mut self, event: &ContentEvent) {
-        self.check.events += 1;
-        if *self.last_content_read == event.at.read_no {
-            self.check.coalesced += 1;
-            self.check.joined += u64::from(event.at.late);
+        if let Some(check) = &mut self.check {
+            check.events += 1;
+            if *self.last_content_read == event.at.read_no {
+                check.coalesced += 1;
+                check.joined += u64::from(event.at.late);
+            }
         }
         *self.last_content_read = event.at.read_no;
         self.tally.on_content(event.at.read, event.tokens);

@@ -2,6 +2,7 @@ use super::*;
 
 const TERMS: Terms<'static> = Terms {
     model: "mock",
+    adapters: &[],
     max_model_len: 1000,
     max_tokens: 16,
     eos_after: None,

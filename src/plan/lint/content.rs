@@ -56,7 +56,9 @@ fn warning(evidence: String, remedy: &str) -> Finding {
 /// The body field that stands in the place of our prompts, if there is one.
 fn prompt_override(plan: &Plan) -> Option<&'static str> {
     let field = plan.target.dialect.prompt_field();
-    plan.workload.extra_body.contains_key(field).then_some(field)
+    // A text with placeholders need not be the same in all.
+    let value = plan.workload.extra_body.get(field).filter(|value| !value.to_string().contains("{{"));
+    value.map(|_| field)
 }
 
 fn output_length(plan: &Plan) -> Option<Finding> {

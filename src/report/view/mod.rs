@@ -8,6 +8,7 @@ mod cache;
 mod capacity;
 mod failures;
 mod findings;
+mod groups;
 mod notes;
 mod repeats;
 mod rows;
@@ -28,6 +29,8 @@ pub struct View {
     pub trials: Table,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
+    /// Parts of the levels that differ: by model, by endpoint, slow readers; without rows where there are none.
+    pub groups: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
     pub repeats: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
@@ -134,6 +137,7 @@ impl View {
                 columns: rows::COLUMNS.to_vec(),
                 rows: run.levels.iter().flat_map(rows::of).collect(),
             },
+            groups: Table { head: "part", columns: groups::COLUMNS.to_vec(), rows: groups::rows(run) },
             repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
             budget: Table {
                 head: "client",
@@ -145,6 +149,7 @@ impl View {
             failures: failures::of(run),
             notes: notes::of(run)
                 .into_iter()
+                .chain(groups::notes(run))
                 .chain(until::notes(run))
                 .chain(cache::note(run))
                 .chain(repeats::note(run))

@@ -75,7 +75,8 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
 
 fn percentile(level: &LevelBlock, metric: Metric, quantile: Quantile, ok_only: bool) -> Cell {
     let Some(distribution) = level.distributions.get(&metric) else {
-        let all_failed = level.counts.ok == 0 && level.counts.failed > 0;
+        let failed = level.counts.ranked_failed();
+        let all_failed = failed > 0 && failed == level.counts.ranked();
         return if all_failed && metric.is_per_request() { Cell::Failed } else { Cell::Absent };
     };
     match distribution.quantile(quantile) {

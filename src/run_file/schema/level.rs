@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{DistributionBlock, by_metric};
 use super::findings::FindingBlock;
+use super::group::GroupBlock;
 use super::self_check::SelfCheckBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
@@ -43,6 +44,10 @@ pub struct LevelBlock {
     /// Distributions by metric; metrics without any value are absent.
     #[serde(with = "by_metric")]
     pub distributions: BTreeMap<Metric, DistributionBlock>,
+    /// Parts of the level that differ: by model and by endpoint where there are several, and slow readers. Absent
+    /// without any, and without records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupBlock>,
     /// Throughput.
     pub rates: RatesBlock,
     /// Requests that kept every SLO; `None` without SLOs.
@@ -157,6 +162,7 @@ impl LevelBlock {
             bodies: bodies(result),
             counts: Counts::default(),
             distributions: BTreeMap::new(),
+            groups: Vec::new(),
             rates: RatesBlock { window: summary.window_rates, level: summary.level_rates },
             goodput: None,
             tokens: Tokens::default(),
@@ -193,6 +199,7 @@ impl LevelBlock {
         self.counts = summary.counts.clone();
         self.distributions =
             summary.distributions.iter().map(|d| (d.metric, DistributionBlock::new(d))).collect();
+        self.groups = summary.groups.iter().map(GroupBlock::new).collect();
         self.rates = RatesBlock { window: summary.window_rates, level: summary.level_rates };
         self.goodput = summary.goodput;
         self.tokens = summary.tokens.clone();

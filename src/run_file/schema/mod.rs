@@ -7,6 +7,7 @@
 mod definitions;
 mod distribution;
 mod findings;
+mod group;
 mod level;
 mod repeats;
 mod self_check;
@@ -16,6 +17,7 @@ mod verbatim;
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
+pub use group::GroupBlock;
 pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
 };

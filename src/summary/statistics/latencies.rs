@@ -6,6 +6,7 @@ use crate::metrics::metric::Metric;
 use crate::stats::order::{self, Ranks};
 use crate::stats::quantile::nearest_rank;
 use crate::stats::{BatchMeans, Confidence, Quantile, Share, totals};
+use crate::summary::groups::is_slow;
 use crate::summary::statistics::{
     Estimate, LatencyStatistics, Level, QuantileStatistics, WholeLatency, WholeLevel, WholeQuantile,
 };
@@ -79,7 +80,7 @@ fn quantile_of(sorted: &[f64], quantile: Quantile, n_eff: f64) -> Option<Quantil
 /// All requests of the level, whatever the window cuts off.
 pub(super) fn whole_level(level: &Level<'_>) -> WholeLevel {
     let mut counts = Counts::default();
-    level.measured.iter().for_each(|record| counts.add(record.outcome));
+    level.measured.iter().for_each(|record| counts.add(record));
     let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, level.input.from_plan));
     WholeLevel {
         planned: counts.planned,
@@ -90,7 +91,7 @@ pub(super) fn whole_level(level: &Level<'_>) -> WholeLevel {
 }
 
 fn whole_latency(measured: &[&Record], metric: Metric) -> Option<WholeLatency> {
-    let ok = measured.iter().filter(|record| record.outcome.is_ok());
+    let ok = measured.iter().filter(|record| record.outcome.is_ok() && !is_slow(record));
     let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len() as u64;

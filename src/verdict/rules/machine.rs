@@ -51,14 +51,15 @@ fn memory(facts: &Facts) -> Option<Finding> {
     Some(Finding::new(Rule::Memory, Grade::Warn, evidence, "free memory on the client's machine"))
 }
 
-/// As many connections as requests are open at once must be made; what counts are those beyond.
+/// As many connections as requests are open at once must be made, and one for each that was given up; what counts are
+/// those beyond.
 fn reuse(facts: &Facts) -> Option<Finding> {
     let (client, load) = (&facts.client, &facts.level.load);
     let at_once = facts.in_flight.map(|n| n.max).or(load.users.or(load.cap).map(u64::from))?;
     // Where nothing listens there is nothing to keep open.
     let refused = facts.counts.outcomes.iter().filter(|seen| seen.outcome.class == Class::Connect);
     let opened = client.connects.saturating_sub(refused.map(|seen| seen.count).sum());
-    let beyond = opened.saturating_sub(at_once);
+    let beyond = opened.saturating_sub(at_once).saturating_sub(facts.counts.cancelled);
     if beyond as f64 <= NEW_SHARE_MAX * client.sent as f64 {
         return None;
     }

@@ -31,7 +31,7 @@ fn good() -> Facts {
     let mut facts = Facts {
         level: Level { load, stop: Stop { units: Some(1000), ..Stop::default() }, warmups: 2, decide: None },
         times: Times { window_s: 102.0, cut_s: 0.0, whole_level: true, planned_s: 100.0, level_s: 102.0 },
-        counts: Counts { planned: 1000, ok: 1000, failed: 0, cancelled: 0, outcomes: vec![ok] },
+        counts: Counts { planned: 1000, ok: 1000, outcomes: vec![ok], ..Counts::default() },
         tokens: Tokens {
             output: 64_000,
             prompt: 128_000,
@@ -394,6 +394,11 @@ fn connections_beyond_those_open_at_once_are_too_many() {
         f.counts.outcomes.push(OutcomeCount { outcome, count: 400 });
     });
     assert_eq!(refused, [], "a refused connection was never open");
+    let given_up = found(|f| {
+        (f.client.connects, f.counts.cancelled) = (500, 400);
+        f.in_flight = Some(InFlight { max: 30, ..InFlight::default() });
+    });
+    assert_eq!(given_up, [], "whoever goes away takes a connection along");
     assert_eq!(connects(1000, None), [], "an open loop without records may have needed them");
     assert_eq!(found(|f| f.client.retransmits = 10), info(Rule::Retransmits));
     assert_eq!(found(|f| f.client.retransmits = 11), warn(Rule::Retransmits));

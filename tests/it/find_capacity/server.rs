@@ -13,7 +13,7 @@ use tokload::sim::{Setup, SimEngine};
 use tokload::strategy::{Found, Hunt};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
-use tokload::workload::Content;
+use tokload::workload::{Content, Mix};
 
 /// Requests of each long simulation.
 pub const TRUTH_REQUESTS: u64 = 100_000;
@@ -151,6 +151,7 @@ impl Server {
             routes: vec![route],
             templates: vec![plan.template("simulated").expect("a body")],
             content: Content::new(&plan.workload),
+            mix: Mix::equal(1),
         };
         let settings =
             Settings { model: "simulated".to_owned(), serving: self.model.clone(), ..Settings::default() };

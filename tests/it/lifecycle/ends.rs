@@ -184,6 +184,58 @@ fn an_error_field_fails_the_answer_at_every_end() {
 
 /// What a connection has seen before must not show in the next request.
 #[test]
+fn who_has_enough_goes_away_with_that_event_however_the_stream_is_cut() {
+    let script = golden_stream();
+    let bytes: Vec<u8> = script.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    let ask = || Ask { leaves_with: 4, ..Ask::default() };
+    let (connection, progress) = played(ask(), &script);
+    assert_eq!(progress, Progress::Over);
+    let record = *connection.record();
+    assert_eq!(record.outcome, Outcome::new(Class::Cancelled, Kind::None, 200));
+    assert_eq!((record.events, record.output_tokens), (4, Some(4)));
+    assert_eq!(connection.events.times_ms(), [412, 436, 461, 485]);
+    assert_eq!((record.end, record.last), (Stamp::from_millis(485), Some(Stamp::from_millis(485))));
+    assert!(!connection.exchange.reusable(), "the rest of the answer would come");
+    // In one read, or a byte at a time.
+    let play = |pieces: &[&[u8]]| {
+        let mut connection = Connection::default();
+        connection.send(ask(), 0, 0);
+        assert_eq!(connection.read(900, pieces), Progress::Over);
+        learned(connection)
+    };
+    let whole = play(&[&bytes]);
+    assert_eq!(play(&bytes.chunks(1).collect::<Vec<_>>()), whole);
+    for cut in 1..bytes.len() {
+        assert_eq!(play(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+    // One more than there are: the answer is complete before.
+    let (connection, _) = played(Ask { leaves_with: 9, ..Ask::default() }, &script);
+    assert_eq!(connection.record().outcome, Outcome::ok(200));
+}
+
+#[test]
+fn who_goes_away_leaves_what_has_come_and_an_answer_that_is_settled_stays() {
+    for point in [Point::BeforeHead, Point::InHead, Point::AfterHead, Point::AfterContent, Point::AfterFinish]
+    {
+        let (mut connection, _) = played(Ask::default(), &up_to(point));
+        assert_eq!(connection.exchange.on_leaving(Stamp::from_millis(500)), Progress::Over);
+        let record = connection.record();
+        assert_eq!((record.outcome.class, record.outcome.kind), (Class::Cancelled, Kind::None), "{point:?}");
+        assert_eq!(record.end, Stamp::from_millis(500));
+        assert_eq!(record.events, u32::from(matches!(point, Point::AfterContent | Point::AfterFinish)));
+        assert!(!connection.exchange.reusable());
+        // It is over: what comes later changes nothing.
+        let left = *record;
+        assert_eq!(connection.end(600, End::Reset), Progress::Over);
+        assert_eq!(*connection.record(), left);
+    }
+    let (mut connection, _) = played(Ask::default(), &up_to(Point::AfterDone));
+    assert_eq!(connection.exchange.on_leaving(Stamp::from_millis(500)), Progress::Pending);
+    let _ = connection.end(600, End::Close);
+    assert_eq!(connection.record().outcome, Outcome::ok(200));
+}
+
+#[test]
 fn a_used_exchange_is_as_a_new_one() {
     let thought = r#"{"choices":[{"index":0,"delta":{"reasoning":"hm"}}]}"#;
     let hidden = r#"{"choices":[],"usage":{"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":4}}}"#;

@@ -1,0 +1,111 @@
+//! Parts of the levels as rows: by model, by endpoint, slow readers; and what was given up and left out.
+
+use super::{Cell, Column, Note, Row};
+use crate::metrics::metric::Metric;
+use crate::report::format;
+use crate::run_file::RunFile;
+use crate::run_file::schema::{GroupBlock, LevelBlock};
+use crate::stats::Quantile;
+use crate::summary::GroupKey;
+
+/// The columns behind the label, in the order of the cells.
+pub(super) const COLUMNS: &[Column] = &[
+    column("", "ok"),
+    column("", "failed"),
+    column("TTFT ms", "p50"),
+    column("TTFT ms", "p99"),
+    column("TPOT ms", "p50"),
+    column("TPOT ms", "p99"),
+    column("E2E ms", "p50"),
+    column("E2E ms", "p99"),
+    column("good", "%"),
+];
+
+/// One row for each group of each level.
+pub(super) fn rows(run: &RunFile) -> Vec<Row> {
+    let plan = run.plan.read().ok();
+    let named = |key: GroupKey| {
+        let target = plan.as_ref().map(|plan| &plan.target);
+        let known = match key {
+            GroupKey::SlowReaders => Some("slow readers".to_owned()),
+            GroupKey::Model(place) => target.and_then(|t| t.models.get(usize::from(place)).cloned()),
+            GroupKey::Endpoint(place) => {
+                target.and_then(|t| Some(t.endpoints.get(usize::from(place))?.url.clone()))
+            }
+        };
+        known.unwrap_or_else(|| match key {
+            GroupKey::Model(place) => format!("model {}", place + 1),
+            GroupKey::Endpoint(place) => format!("endpoint {}", place + 1),
+            GroupKey::SlowReaders => String::new(),
+        })
+    };
+    let row = |level: &LevelBlock, group: &GroupBlock| {
+        let name = named(group.of);
+        let label = if run.levels.len() > 1 { format!("{}, {name}", level.label) } else { name };
+        Row { label: format::one_line(&label, LABEL_CHARS_MAX), cells: cells(group), second: false }
+    };
+    run.levels.iter().flat_map(|level| level.groups.iter().map(move |group| row(level, group))).collect()
+}
+
+/// What was given up, and whose latencies stand apart.
+pub(super) fn notes(run: &RunFile) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let asks_for_aborts = run.plan.read().is_ok_and(|plan| plan.workload.aborts.is_some());
+    let mut say = |text| notes.push(Note { warning: false, text });
+    for LevelBlock { label, counts, .. } in &run.levels {
+        if counts.cancelled > 0 {
+            say(format!(
+                "{label}: {} of {} requests were cancelled, {} of them after the first token, with {} tokens received for \
+                 nothing; they count neither as ok nor as failed",
+                counts.cancelled, counts.planned, counts.cancelled_after_first, counts.cancelled_tokens
+            ));
+        }
+        if counts.cancelled == 0 && counts.planned > 0 && asks_for_aborts {
+            say(format!("{label}: nobody went away: every answer was complete or had failed before"));
+        }
+        let slow = counts.slow_ok + counts.slow_failed;
+        if slow > 0 {
+            let apart = if counts.ranked() == 0 { ": there are no others" } else { "" };
+            say(format!(
+                "{label}: {slow} requests were read slowly, {} of them to the end; their latencies are their readers' own \
+                 and stand apart, and goodput is without them{apart}",
+                counts.slow_ok
+            ));
+        }
+    }
+    notes
+}
+
+fn cells(group: &GroupBlock) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::Number(group.counts.ok.to_string()),
+        match group.counts.failed {
+            0 => Cell::Number("0".to_owned()),
+            n => Cell::Failures(n.to_string()),
+        },
+    ];
+    for metric in [Metric::Ttft, Metric::Tpot, Metric::E2e] {
+        cells.extend([Quantile::P50, Quantile::P99].map(|quantile| percentile(group, metric, quantile)));
+    }
+    let attainment = group.goodput.map(|goodput| Cell::Number(format::percent(goodput.attainment)));
+    cells.push(attainment.unwrap_or(Cell::Absent));
+    cells
+}
+
+fn percentile(group: &GroupBlock, metric: Metric, quantile: Quantile) -> Cell {
+    let Some(distribution) = group.distributions.get(&metric) else {
+        let all_failed = group.counts.ok == 0 && group.counts.failed > 0;
+        return if all_failed { Cell::Failed } else { Cell::Absent };
+    };
+    match distribution.quantile(quantile) {
+        _ if distribution.fails(quantile) => Cell::Failed,
+        Some(ns) => Cell::Number(format::ms(ns)),
+        None => Cell::Absent,
+    }
+}
+
+const fn column(group: &'static str, name: &'static str) -> Column {
+    Column { group, name }
+}
+
+const LABEL_CHARS_MAX: usize = 60;

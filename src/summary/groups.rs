@@ -1,0 +1,93 @@
+//! Parts of a level that are looked at on their own: by model, by endpoint, and slow readers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::metric::Metric;
+use crate::metrics::{Flags, Record};
+use crate::summary::records::goodput;
+use crate::summary::statistics::is_wanted;
+use crate::summary::{Counts, Distribution, Goodput, Input, Tokens};
+
+/// Some of the requests of a level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Which.
+    pub of: GroupKey,
+    /// Those planned in the window, by how they ended.
+    pub counts: Counts,
+    /// Token counts of the `ok` ones.
+    pub tokens: Tokens,
+    /// TTFT, TPOT, E2E and stall, and the first and third from the plan where requests are judged from it. Slow readers
+    /// are left out as in the level, but in their own group.
+    pub distributions: Vec<Distribution>,
+    /// Those that kept every SLO; `None` without SLOs, and of slow readers.
+    pub goodput: Option<Goodput>,
+}
+
+/// What requests are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "by", content = "place", rename_all = "snake_case")]
+pub enum GroupKey {
+    /// The model asked for, by its place in the plan.
+    Model(u16),
+    /// The endpoint asked, by its place in the plan.
+    Endpoint(u16),
+    /// Their users read slowly on purpose.
+    SlowReaders,
+}
+
+/// The groups of `population`, the requests planned in the window in the order of their plans: by model and by endpoint
+/// where there are several, and slow readers where there are some.
+pub(super) fn of(input: &Input<'_>, population: &[&Record]) -> Vec<Group> {
+    let mut keys = several(population, |record| GroupKey::Model(record.model));
+    keys.extend(several(population, |record| GroupKey::Endpoint(record.endpoint)));
+    if population.iter().any(|record| is_slow(record)) {
+        keys.push(GroupKey::SlowReaders);
+    }
+    keys.into_iter().map(|key| group(input, population, key)).collect()
+}
+
+/// Whether the latencies of a request are made by its own user.
+pub(super) fn is_slow(record: &Record) -> bool {
+    record.flags.contains(Flags::SLOW_READER)
+}
+
+fn several(population: &[&Record], key: impl Fn(&Record) -> GroupKey) -> Vec<GroupKey> {
+    let mut keys: Vec<GroupKey> = population.iter().map(|record| key(record)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    if keys.len() > 1 { keys } else { Vec::new() }
+}
+
+fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
+    let has = |record: &Record| match key {
+        GroupKey::Model(model) => record.model == model,
+        GroupKey::Endpoint(endpoint) => record.endpoint == endpoint,
+        GroupKey::SlowReaders => is_slow(record),
+    };
+    let all: Vec<&Record> = population.iter().copied().filter(|record| has(record)).collect();
+    let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+    for record in &all {
+        counts.add(record);
+        if record.outcome.is_ok() {
+            tokens.add(record);
+        }
+    }
+    let apart = key == GroupKey::SlowReaders;
+    let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
+    let failed = ranked.iter().filter(|record| record.outcome.is_failure()).count() as u64;
+    let distribution = |metric: Metric| {
+        let ok = ranked.iter().filter(|record| record.outcome.is_ok());
+        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        Distribution::of_sorted(metric, &values, failed)
+    };
+    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
+    Group {
+        of: key,
+        distributions: wanted.filter_map(distribution).collect(),
+        goodput: if apart { None } else { goodput(input, &ranked, &counts) },
+        counts,
+        tokens,
+    }
+}
