@@ -37,6 +37,8 @@ pub enum Purpose {
     TraceBlock = 20,
     /// The order of the prompts of a data set, once for each pass through it.
     DataOrder = 21,
+    /// Which pair of lengths a request has.
+    LengthPairs = 30,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

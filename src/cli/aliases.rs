@@ -308,7 +308,14 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, DATA),
     ),
     (&["--no-oversample", "--skip-chat-template", "--apply-chat-template"], Refuse(LATER, DATA)),
-    (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
+    (&["--seq-dist"], Same("--sequence-distribution")),
+    (
+        &["--isl-osl-pairs"],
+        Refuse(
+            "is a sweep over pairs of lengths in aiperf",
+            "run once for each pair, or give a mix of them by --sequence-distribution",
+        ),
+    ),
     (
         &[
             "--isl-block-size",

@@ -199,14 +199,19 @@ pub struct RunArgs {
     #[argh(switch)]
     pub disable_shuffle: bool,
     /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
-    /// uniform:min=A,max=B, normal:mean=M,stddev=D or lognormal:median=M,sigma=S (or mean=M), these two also with min=A
-    /// and max=B (default: 128)
+    /// uniform:min=A,max=B, normal:mean=M,stddev=D, lognormal:median=M,sigma=S (or mean=M), gamma:mean=M,shape=K (or cv=C)
+    /// or zipf:exponent=S,max=B, these also with min=A and max=B, or empirical:FILE, a file of lengths and perhaps their
+    /// weights (default: 128)
     #[argh(option, arg_name = "n")]
     pub random_input_len: Option<String>,
     /// length of an answer in tokens, sent as max_tokens: a number, or a distribution as for --random-input-len
     /// (default: 64, or what a data set says)
     #[argh(option, arg_name = "n")]
     pub random_output_len: Option<String>,
+    /// draw the lengths of prompt and answer as pairs, as in 256,128:60;512|20,256|10:40 (shares in percent, |20 a standard
+    /// deviation) or empirical:FILE, a file of pairs and perhaps their weights (default: each by itself)
+    #[argh(option, arg_name = "pairs")]
+    pub sequence_distribution: Option<String>,
     /// draw lengths uniformly from this share below to this share above the number given for prompts and for answers, a
     /// share from 0 to below 1 (default: 0)
     #[argh(option, arg_name = "share")]

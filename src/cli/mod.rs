@@ -22,6 +22,7 @@ pub mod simulate;
 mod state;
 mod state_dir;
 mod target;
+mod text_file;
 pub mod value;
 
 use std::ffi::OsString;

@@ -14,6 +14,7 @@ use crate::stats::Quantile;
 mod data;
 mod lengths;
 mod levels;
+mod listed;
 mod target;
 mod trace;
 
@@ -27,6 +28,8 @@ pub struct Surroundings<'a> {
     pub config: Option<(&'a str, &'a str)>,
     /// The environment.
     pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that an option names.
+    pub read: &'a dyn Fn(&str) -> std::io::Result<String>,
 }
 
 impl std::fmt::Debug for Surroundings<'_> {
@@ -98,7 +101,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     }
     target::set(args, &mut plan.target, &mut secrets)?;
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
-    workload(args, around.tool, &mut plan.workload, &mut notes)?;
+    workload(args, around, &mut plan.workload, &mut notes)?;
     levels::set(args, around.tool, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     limits(args, &mut plan.limits)?;
@@ -170,13 +173,14 @@ fn base(around: &Surroundings<'_>) -> Result<Plan, Error> {
 
 fn workload(
     args: &RunArgs,
-    tool: Tool,
+    around: &Surroundings<'_>,
     workload: &mut Workload,
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    lengths::set(args, workload)?;
+    notes.extend(lengths::set(args, around, workload)?);
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
-    if tool == Tool::Aiperf && args.random_output_len.is_none() {
+    if around.tool == Tool::Aiperf && args.random_output_len.is_none() && args.sequence_distribution.is_none()
+    {
         notes.push(format!(
             "aiperf sends no limit on the length of answers by default; {} tokens are asked for here (see --osl)",
             workload.output_tokens

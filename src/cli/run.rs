@@ -86,6 +86,7 @@ pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Orde
         fresh_seed: fresh_seed(clock),
         config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
         env: &|name| std::env::var(name).ok(),
+        read: &crate::cli::text_file::read,
     };
     plan_from_args::order(args, &around).map_err(Failure::bad)
 }

@@ -87,7 +87,7 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     }
     let unsaid = prompts - lengths_said - lengths_estimated;
     if recorded && unsaid > 0 && unsaid < prompts {
-        let length = plan.workload.output_tokens;
+        let length = &plan.workload.output_tokens;
         notes.push(format!("the data set says no length of {unsaid} answers: they have {length} tokens"));
     }
     if timed > 0 {

@@ -108,7 +108,7 @@ fn sent_by(plan: &Plan, now: WallTime) -> Vec<Sent> {
 /// differ in them alone share the prompts of their first levels.
 fn prompts_of(plan: &Plan) -> u64 {
     let workload = &plan.workload;
-    let parts = (plan.target.dialect, workload.input_words, workload.distinct, workload.prefix);
+    let parts = (plan.target.dialect, &workload.input_words, workload.distinct, workload.prefix);
     // Values of our own types, none of which can fail to be written.
     let mut text = serde_json::to_vec(&parts).unwrap_or_default();
     if let Some(trace) = &workload.trace {

@@ -17,7 +17,9 @@ mod finding;
 mod lengths;
 mod level;
 pub mod lint;
+mod prefix;
 mod secrets;
+mod table;
 mod text;
 mod trace;
 mod until;
@@ -26,10 +28,12 @@ pub use data::{DataSet, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
-pub use lengths::{Distribution, Lengths, Prefix};
+pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
+pub use prefix::Prefix;
 
 pub use secrets::{Secret, Secrets};
+pub use table::{Part, Table};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 

@@ -200,7 +200,7 @@ fn schema() -> toml::Table {
             // No distribution has the keys of all others.
             lengths
                 .expect("it is a table")
-                .extend(["mean", "stddev"].map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+                .extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
         }
     }
     table
@@ -259,7 +259,7 @@ fn full_plan() -> Plan {
         target,
         levels: vec![level],
         workload: Workload {
-            input_words: lengths,
+            input_words: lengths.clone(),
             output_tokens: lengths,
             distinct: Some(1),
             prefix: Some(Prefix { words: 1, pool: 1 }),
@@ -311,6 +311,8 @@ fn full_trace() -> Trace {
     }
 }
 
+/// Keys of distributions of lengths that the full plan's has not.
+const OF_OTHERS: [&str; 7] = ["exponent", "lengths", "mean", "shape", "stddev", "stddevs", "weights"];
 /// The only table whose keys are the user's own.
 const FREE: [&str; 2] = ["workload", "extra_body"];
 

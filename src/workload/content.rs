@@ -70,8 +70,8 @@ impl Content {
     #[must_use]
     pub fn new(workload: &Workload) -> Content {
         Content {
-            input: workload.input_words,
-            output: workload.output_tokens,
+            input: workload.input_words.clone(),
+            output: workload.output_tokens.clone(),
             prefix: workload.prefix,
             distinct: workload.distinct,
             script: None,

@@ -1,6 +1,6 @@
 //! How long prompts and answers are, and what prompts share.
 
-use super::{RunArgs, value};
+use super::{RunArgs, Surroundings, listed, value};
 use crate::plan::{Distribution, Error, Lengths, Prefix, Workload};
 use crate::workload::trace::Format;
 
@@ -8,13 +8,35 @@ use crate::workload::trace::Format;
 ///
 /// - `--dataset-name prefix_repetition` is vLLM's name for a pool of prefixes and has vLLM's lengths by default.
 /// - A spread (`--random-range-ratio`, `--isl-stddev`, `--osl-stddev`) is one around a length that all have.
-pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+/// - Pairs are of both lengths.
+///
+/// Returns remarks.
+pub(super) fn set(
+    args: &RunArgs,
+    around: &Surroundings<'_>,
+    workload: &mut Workload,
+) -> Result<Vec<String>, Error> {
+    let mut notes = Vec::new();
     data_set(args, workload)?;
     if !super::trace::is_asked(args) {
         super::data::set(args, workload)?;
     }
-    value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::lengths)?;
-    value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::lengths)?;
+    for (lengths, option, text) in [
+        (&mut workload.input_words, "--random-input-len", &args.random_input_len),
+        (&mut workload.output_tokens, "--random-output-len", &args.random_output_len),
+    ] {
+        match text.as_deref().and_then(|text| text.strip_prefix(listed::FROM_FILE)) {
+            Some(file) => {
+                let (read, note) = listed::lengths(option, file, around)?;
+                *lengths = read;
+                notes.extend(note);
+            }
+            None => value::set(lengths, option, text, value::lengths)?,
+        }
+    }
+    if let Some(text) = &args.sequence_distribution {
+        pairs(args, text, around, workload)?;
+    }
     prefix(args, workload)?;
     if let Some(text) = &args.num_dataset_entries {
         workload.distinct = Some(value::integer("--num-dataset-entries", text)?);
@@ -31,6 +53,25 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
             *lengths = varying(centre(option, lengths)?, deviation(option, text)?);
         }
     }
+    Ok(notes)
+}
+
+fn pairs(
+    args: &RunArgs,
+    text: &str,
+    around: &Surroundings<'_>,
+    workload: &mut Workload,
+) -> Result<(), Error> {
+    for (option, is_given) in [
+        ("--random-input-len", args.random_input_len.is_some()),
+        ("--random-output-len", args.random_output_len.is_some()),
+    ] {
+        if is_given {
+            let wrong = "stands beside --sequence-distribution, which gives the lengths of both";
+            return Err(Error::new(option, wrong, "leave out one of the two"));
+        }
+    }
+    [workload.input_words, workload.output_tokens] = listed::pairs("--sequence-distribution", text, around)?;
     Ok(())
 }
 

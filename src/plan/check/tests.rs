@@ -125,8 +125,8 @@ fn lengths_and_what_prompts_share() {
         Distribution::Uniform { min: 0, max: 4 },
         Distribution::Uniform { min: 5, max: 4 },
     ] {
-        assert_eq!(input(bad), "--random-input-len", "{bad:?}");
-        assert_eq!(output(bad), "--random-output-len", "{bad:?}");
+        assert_eq!(input(bad.clone()), "--random-input-len", "{bad:?}");
+        assert_eq!(output(bad.clone()), "--random-output-len", "{bad:?}");
     }
     assert_eq!(input(Distribution::Uniform { min: 1, max: u32::MAX }), "--random-input-len");
     let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix { words, pool }));
