@@ -39,6 +39,12 @@ pub enum Purpose {
     DataOrder = 21,
     /// Which pair of lengths a request has.
     LengthPairs = 30,
+    /// Whether a request begins with one of the shared beginnings.
+    PrefixShare = 31,
+    /// The words of the system message of measured requests.
+    System = 32,
+    /// The words of the system message of warm-up requests, disjoint from those.
+    WarmupSystem = 33,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

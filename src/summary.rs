@@ -5,6 +5,7 @@
 //! and the series can give.
 
 mod by_stamps;
+pub mod cache;
 mod distribution;
 pub mod precision;
 mod rates;
@@ -24,6 +25,7 @@ use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::cache::CacheSplit;
 pub use self::statistics::Statistics;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
 
@@ -124,6 +126,9 @@ pub struct LevelSummary {
     pub in_flight: Option<InFlight>,
     /// How well these numbers are known, and whether they may be called those of a steady state; `None` without records.
     pub statistics: Option<Statistics>,
+    /// The ok requests parted by what the prefix cache held of their prompts, where that parts them; `None` without
+    /// records.
+    pub cache_split: Option<CacheSplit>,
     /// The same quantiles by user and by kernel stamps; empty without kernel stamps.
     pub stamp_pairs: Vec<StampPair>,
 }

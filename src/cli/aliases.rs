@@ -341,6 +341,15 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--shared-prefix-tokens"], Same("--random-prefix-len")),
     (&["--gsp-prompts-per-group"], Refuse(LATER, "give the groups times the prompts by --num-prompts")),
+    (&["--gsp-zipf-alpha"], Same("--prefix-zipf")),
+    (&["--gsp-group-distribution"], Convert(group_distribution)),
+    (
+        &["--user-context-prompt-length"],
+        Refuse(
+            "is what the turns of a conversation share in aiperf, and here each request is a conversation of its own",
+            "add the words to --random-input-len",
+        ),
+    ),
     (
         &["--prefix-*", "--prompt-prefix-*", "--gsp-*", "--shared-*", "--user-context-*"],
         Refuse(LATER, PREFIXES),
@@ -521,6 +530,11 @@ fn json_only(value: &str) -> Converted {
 
 fn confidence(value: &str) -> Converted {
     only(value, &["0.95", "95"], "leave it out: intervals are of 95 %")
+}
+
+/// SGLang's groups of prompts: alike, or with the exponent that --gsp-zipf-alpha gives.
+fn group_distribution(value: &str) -> Converted {
+    only(value, &["uniform", "zipf"], "give uniform, or zipf with --gsp-zipf-alpha")
 }
 
 fn cache_bust(value: &str) -> Converted {

@@ -231,6 +231,17 @@ pub struct RunArgs {
     /// length of each of these beginnings in words, which come before the prompt's own (default: 0)
     #[argh(option, arg_name = "n")]
     pub prefix_prompt_length: Option<String>,
+    /// draw these beginnings by a zipf distribution of this exponent, so that some are frequent and most are rare; 0 draws
+    /// all alike (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub prefix_zipf: Option<String>,
+    /// share of all prompt tokens of a level that an unlimited prefix cache would find: only as many requests begin with a
+    /// shared beginning as that takes (default: all do)
+    #[argh(option, arg_name = "share")]
+    pub prefix_hit_fraction: Option<String>,
+    /// words of a system message that all requests have, before all else (default: 0, no system message)
+    #[argh(option, arg_name = "n")]
+    pub shared_system_prompt_length: Option<String>,
     /// number of different prompts, which requests take in turn, again and again; 1 makes all alike (default: every
     /// request has a prompt of its own, or all of --dataset-path)
     #[argh(option, arg_name = "n")]

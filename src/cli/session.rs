@@ -12,14 +12,14 @@ use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::engine::{Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
-use crate::metrics::Record;
+use crate::metrics::{Phase, Record};
 use crate::mock::Paper;
 use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, ReuseBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::summary;
@@ -28,6 +28,8 @@ use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
+use crate::workload::reuse::Sent;
+use crate::workload::{Content, Reuse};
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -113,7 +115,8 @@ impl Session {
         let driven = self.conduct(&mut engine, plan, &notes);
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
-        let mut finished = self.write_up(plan, (facts, environment), driven, (spools, files))?;
+        let about = (facts, environment, &ready.target.content);
+        let mut finished = self.write_up(plan, about, driven, (spools, files))?;
         finished.failed = finished.failed.or(lost);
         Ok(finished)
     }
@@ -129,7 +132,7 @@ impl Session {
         let spools = Spools::open(plan, &files.destination)?;
         let mut engine = SimEngine::new(sim::Setup {
             plan: Arc::new(plan.clone()),
-            target,
+            target: Arc::clone(&target),
             ask: probe::ask_of(plan),
             server,
             spool: spools.start()?,
@@ -144,7 +147,7 @@ impl Session {
             clock: Some(VIRTUAL_CLOCK.to_owned()),
             ..self.machine()
         };
-        self.write_up(plan, (facts, environment), driven, (spools, files))
+        self.write_up(plan, (facts, environment, &target.content), driven, (spools, files))
     }
 
     fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Driven {
@@ -163,7 +166,7 @@ impl Session {
     fn write_up(
         &self,
         plan: &Plan,
-        about: (TargetBlock, EnvironmentBlock),
+        about: (TargetBlock, EnvironmentBlock, &Content),
         driven: Driven,
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
@@ -219,7 +222,7 @@ impl Session {
     fn assemble(
         &self,
         plan: &Plan,
-        about: (TargetBlock, EnvironmentBlock),
+        about: (TargetBlock, EnvironmentBlock, &Content),
         driven: &Driven,
         spools: &Spools,
     ) -> Result<RunFile, Failure> {
@@ -233,6 +236,11 @@ impl Session {
             let records = spools.read(result).unwrap_or(None);
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
+            let reuse =
+                records.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
+            if let Some(level) = run.levels.last_mut() {
+                level.reuse = reuse;
+            }
         }
         run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();
@@ -256,6 +264,21 @@ impl Session {
         }
         Ok(Some(path.to_owned()))
     }
+}
+
+/// What an unlimited prefix cache finds of the prompts of the last level of `run`. A file that can no longer be read has
+/// nothing to say here; where its requests broke off, that is said elsewhere.
+fn reuse(content: &Content, seed: u64, records: &[Record], run: &RunFile) -> Option<ReuseBlock> {
+    let window = crate::run::Window::from(run.levels.last()?.window);
+    let measured = records.iter().filter(|record| record.phase == Phase::Measured && record.sent.is_some());
+    let mut sent: Vec<Sent> = measured
+        .map(|record| Sent {
+            index: record.index,
+            counts: record.outcome.is_ok() && window.contains(record.plan),
+        })
+        .collect();
+    sent.sort_unstable_by_key(|sent| sent.index);
+    Reuse::of(content, seed, &sent).ok().flatten().map(ReuseBlock::from)
 }
 
 /// `<name>.jsonl` beside the run file.

@@ -76,7 +76,7 @@ pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Res
     Ok(Target {
         templates: templates.map_err(Failure::bad)?,
         routes,
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }
 

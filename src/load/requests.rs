@@ -198,7 +198,7 @@ pub(in crate::load) mod tests {
         let mut plan = Plan::new(11);
         plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 3, max: 40 });
         plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 1, max: 9 });
-        plan.workload.prefix = Some(Prefix { words: 5, pool: 3 });
+        plan.workload.prefix = Some(Prefix::new(5, 3));
         let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
         let tls = crate::load::tls::config(true, None).unwrap();
         let parts = RouteParts {
@@ -213,7 +213,7 @@ pub(in crate::load) mod tests {
         let target = Target {
             routes: vec![Route::new(parts).unwrap()],
             templates: vec![template],
-            content: Content::new(&plan.workload),
+            content: Content::new(&plan),
         };
         Arc::new(Leg {
             target: Arc::new(target),

@@ -5,8 +5,8 @@
 
 use super::body::raw_error;
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Part, Plan, Sampling,
-    Secrets, Stop, Table, Target, Until, Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Header, Lengths, Level, Load, Part, Plan, Prefix,
+    Sampling, Secrets, Stop, Table, Target, Until, Workload,
 };
 use crate::api::{Dialect, Extra};
 use crate::metrics::metric::Metric;
@@ -38,6 +38,7 @@ impl Plan {
         self.check_raw()?;
         self.check_trace()?;
         self.check_data()?;
+        self.check_sharing()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -393,10 +394,42 @@ fn check_prompts(workload: &Workload) -> Result<(), Error> {
         if prefix.words > Lengths::MAX {
             return Err(too_large(option, u64::from(prefix.words), Lengths::MAX));
         }
+        check_draw(&prefix)?;
+    }
+    match workload.system_words {
+        Some(0) => {
+            let remedy = "leave it out, or give at least 1";
+            return Err(Error::new("--shared-system-prompt-length", "0 words say nothing", remedy));
+        }
+        Some(words) if words > Lengths::MAX => {
+            return Err(too_large("--shared-system-prompt-length", u64::from(words), Lengths::MAX));
+        }
+        _ => {}
     }
     if workload.distinct == Some(0) {
         let remedy = "give at least 1, or leave it out for a prompt of its own for each request";
         return Err(Error::new("--num-dataset-entries", "0 prompts ask for nothing", remedy));
+    }
+    Ok(())
+}
+
+/// How a prefix is drawn from its pool.
+fn check_draw(prefix: &Prefix) -> Result<(), Error> {
+    let Prefix { pool, exponent, hit_fraction, .. } = *prefix;
+    if let Some(exponent) = exponent
+        && !(exponent.is_finite() && (0.0..=EXPONENT_MAX).contains(&exponent))
+    {
+        let remedy = format!("give a number from 0, where all are drawn alike, to {EXPONENT_MAX}");
+        return Err(Error::new("--prefix-zipf", format!("{exponent} is no exponent"), remedy));
+    }
+    if let Some(fraction) = hit_fraction
+        && !(fraction > 0.0 && fraction < 1.0)
+    {
+        let remedy = "give a share above 0 and below 1, or leave it out";
+        return Err(Error::new("--prefix-hit-fraction", format!("{fraction} is no share to aim at"), remedy));
+    }
+    if (exponent.is_some() || hit_fraction.is_some()) && pool > Prefix::POOL_MAX {
+        return Err(too_large("--num-prefix-prompts", u64::from(pool), Prefix::POOL_MAX));
     }
     Ok(())
 }

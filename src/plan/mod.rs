@@ -30,7 +30,7 @@ pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
 pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
-pub use prefix::Prefix;
+pub use prefix::{Prefix, Sharing};
 
 pub use secrets::{Secret, Secrets};
 pub use table::{Part, Table};
@@ -245,6 +245,10 @@ pub struct Workload {
     /// What prompts begin with before their own words; absent: nothing is shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
+    /// Words of a system message that all requests have, the same for all of a level; absent: there is none. Only dialects
+    /// with system messages have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_words: Option<u32>,
     /// The recorded requests that are sent instead of synthetic ones, at their times ([`Arrivals::Trace`]). Their lengths
     /// win over those above; `output_tokens` is that of requests that say none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -543,6 +547,7 @@ impl Default for Workload {
             output_tokens: 64.into(),
             distinct: None,
             prefix: None,
+            system_words: None,
             trace: None,
             data: None,
             choices: 1,

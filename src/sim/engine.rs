@@ -516,7 +516,7 @@ mod tests {
                 plan.target.stream,
                 &plan.workload.body_options(),
             )],
-            content: Content::new(&plan.workload),
+            content: Content::new(&plan),
         };
         let settings = Settings { model: "m".to_owned(), ..Settings::default() };
         let mut engine = SimEngine::new(Setup {

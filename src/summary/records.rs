@@ -8,7 +8,7 @@ use crate::stats::{self, inflight};
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
 use crate::summary::{
-    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps,
+    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache,
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
@@ -59,6 +59,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         goodput: goodput(input, &population, &counts),
         in_flight: Some(in_flight(&lives, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
+        cache_split: cache::split(population.iter().copied().filter(|record| record.outcome.is_ok())),
         counts,
         tokens,
         stamp_pairs,

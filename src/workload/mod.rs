@@ -11,6 +11,7 @@ pub mod preview;
 pub mod prompts;
 pub mod recorded;
 pub mod recording;
+pub mod reuse;
 pub mod trace;
 mod words;
 
@@ -19,3 +20,4 @@ pub use content::{Content, Item, Script};
 pub use deck::Deck;
 pub use preview::Preview;
 pub use recording::Recording;
+pub use reuse::Reuse;

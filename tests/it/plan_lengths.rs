@@ -228,8 +228,8 @@ fn tables_and_pairs_come_back_from_a_plan() {
 fn prefixes_are_one_for_all_or_a_pool() {
     let prefix = |options: &str| workload(options).prefix;
     assert_eq!(prefix(""), None);
-    assert_eq!(prefix("--random-prefix-len 1500"), Some(Prefix { words: 1500, pool: 1 }));
-    let pool = Some(Prefix { words: 300, pool: 7 });
+    assert_eq!(prefix("--random-prefix-len 1500"), Some(Prefix::new(1500, 1)));
+    let pool = Some(Prefix::new(300, 7));
     assert_eq!(prefix("--num-prefix-prompts 7 --prefix-prompt-length 300"), pool);
     assert_eq!(prefix("--gsp-num-groups 7 --gsp-system-prompt-len 300"), pool);
     // The other tools' way to say none.
@@ -255,10 +255,10 @@ fn prefix_repetition_has_vllms_numbers_unless_said() {
         let w = ordered(&format!("bench serve --dataset-name prefix_repetition {options}"), None).unwrap();
         (w.input_words, w.output_tokens, w.prefix)
     };
-    assert_eq!(of(""), (256.into(), 128.into(), Some(Prefix { words: 256, pool: 10 })));
+    assert_eq!(of(""), (256.into(), 128.into(), Some(Prefix::new(256, 10))));
     let said = "--prefix-repetition-prefix-len 512 --prefix-repetition-suffix-len 100 --prefix-repetition-output-len 9";
-    assert_eq!(of(said), (100.into(), 9.into(), Some(Prefix { words: 512, pool: 10 })));
-    assert_eq!(of("--prefix-repetition-num-prefixes 3").2, Some(Prefix { words: 256, pool: 3 }));
+    assert_eq!(of(said), (100.into(), 9.into(), Some(Prefix::new(512, 10))));
+    assert_eq!(of("--prefix-repetition-num-prefixes 3").2, Some(Prefix::new(256, 3)));
     assert_eq!(refused("--dataset-name sharegpt").subject, "--dataset-name");
 }
 
@@ -278,11 +278,11 @@ fn options_win_over_the_lengths_of_a_file() {
     let of = |options: &str| ordered(&format!("run --url h:1 {options}"), Some(file)).unwrap();
     let whole = of("");
     assert_eq!((whole.input_words, whole.output_tokens), (uniform(5, 9), 50.into()));
-    assert_eq!((whole.prefix, whole.distinct), (Some(Prefix { words: 40, pool: 3 }), Some(8)));
+    assert_eq!((whole.prefix, whole.distinct), (Some(Prefix::new(40, 3)), Some(8)));
     assert_eq!(of("--isl 7").input_words, 7.into());
     assert_eq!(of("--isl 100 --random-range-ratio 0.5").output_tokens, uniform(25, 75));
     assert_eq!(of("--osl-stddev 5").output_tokens, normal(50.0, 5.0));
-    assert_eq!(of("--num-prefix-prompts 9").prefix, Some(Prefix { words: 40, pool: 9 }));
+    assert_eq!(of("--num-prefix-prompts 9").prefix, Some(Prefix::new(40, 9)));
     assert_eq!(of("--random-prefix-len 0").prefix, None);
 }
 

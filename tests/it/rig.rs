@@ -173,7 +173,7 @@ fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
     Arc::new(Target {
         routes: vec![route],
         templates: vec![plan.template(&plan.target.models[0]).unwrap()],
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }
 

@@ -38,6 +38,7 @@ pub(super) fn set(
         pairs(args, text, around, workload)?;
     }
     prefix(args, workload)?;
+    sharing(args, workload)?;
     if let Some(text) = &args.num_dataset_entries {
         workload.distinct = Some(value::integer("--num-dataset-entries", text)?);
     }
@@ -83,7 +84,7 @@ fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
         Some("prefix_repetition") => {
             workload.input_words = 256.into();
             workload.output_tokens = 128.into();
-            workload.prefix = Some(Prefix { words: 256, pool: 10 });
+            workload.prefix = Some(Prefix::new(256, 10));
             Ok(())
         }
         Some(name) => {
@@ -111,7 +112,7 @@ fn prefix(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             let remedy = "give one prefix by --random-prefix-len, or several by the other two";
             return Err(Error::new("--random-prefix-len", "stands beside a pool of prefixes", remedy));
         }
-        (Some(words), ..) => (words > 0).then_some(Prefix { words, pool: 1 }),
+        (Some(words), ..) => (words > 0).then_some(Prefix::new(words, 1)),
         (None, Some(0), None | Some(0)) | (None, None, Some(0)) => None,
         (None, pool, words) => {
             // A file or a data set may have said the other half.
@@ -120,9 +121,37 @@ fn prefix(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             let pool = pool.or(before.map(|prefix| prefix.pool));
             let words = words.ok_or_else(|| missing("--num-prefix-prompts", "--prefix-prompt-length"))?;
             let pool = pool.ok_or_else(|| missing("--prefix-prompt-length", "--num-prefix-prompts"))?;
-            Some(Prefix { words, pool })
+            Some(before.map_or(Prefix::new(words, pool), |before| Prefix { words, pool, ..before }))
         }
     };
+    Ok(())
+}
+
+/// How prefixes are drawn, and the system message; aiperf writes 0 for none.
+fn sharing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+    for (option, text) in
+        [("--prefix-zipf", &args.prefix_zipf), ("--prefix-hit-fraction", &args.prefix_hit_fraction)]
+    {
+        let Some(text) = text else { continue };
+        let number = value::number(option, text)?;
+        let Some(prefix) = &mut workload.prefix else {
+            let remedy = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
+                          --prefix-prompt-length";
+            return Err(Error::new(
+                option,
+                "says how shared beginnings are drawn, and there are none",
+                remedy,
+            ));
+        };
+        match option {
+            "--prefix-zipf" => prefix.exponent = Some(number).filter(|exponent| *exponent != 0.0),
+            _ => prefix.hit_fraction = Some(number),
+        }
+    }
+    if let Some(text) = &args.shared_system_prompt_length {
+        let words = value::integer("--shared-system-prompt-length", text)?;
+        workload.system_words = Some(words).filter(|words| *words > 0);
+    }
     Ok(())
 }
 

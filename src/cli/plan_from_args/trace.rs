@@ -127,6 +127,9 @@ pub(super) fn has_prompts_of_its_own(args: &RunArgs, what: &str, further: Option
         ("--isl-stddev", args.isl_stddev.is_some()),
         ("--num-prefix-prompts", args.num_prefix_prompts.is_some()),
         ("--prefix-prompt-length", args.prefix_prompt_length.is_some()),
+        ("--prefix-zipf", args.prefix_zipf.is_some()),
+        ("--prefix-hit-fraction", args.prefix_hit_fraction.is_some()),
+        ("--shared-system-prompt-length", args.shared_system_prompt_length.is_some()),
         (by_further, further.is_some()),
     ] {
         if is_given {

@@ -156,7 +156,7 @@ impl<'a> Rig<'a> {
             prompt.clear();
             content.write_prompt(&mut prompt, item);
             let template = &self.target.templates[self.target.model_of(index)];
-            template.write(body, &prompt, content.output_tokens(item));
+            template.write(body, prompt.as_str(), content.output_tokens(item));
         });
         let events: u64 = result.shards.iter().map(|shard| shard.events).sum();
         let cpu_ns: u64 = result.shards.iter().map(|shard| shard.cpu_ns).sum();

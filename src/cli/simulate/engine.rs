@@ -53,6 +53,6 @@ fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }

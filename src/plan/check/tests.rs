@@ -129,7 +129,7 @@ fn lengths_and_what_prompts_share() {
         assert_eq!(output(bad.clone()), "--random-output-len", "{bad:?}");
     }
     assert_eq!(input(Distribution::Uniform { min: 1, max: u32::MAX }), "--random-input-len");
-    let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix { words, pool }));
+    let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix::new(words, pool)));
     assert_eq!(prefix(0, 1), "--random-prefix-len");
     assert_eq!(prefix(0, 2), "--prefix-prompt-length");
     assert_eq!(prefix(u32::MAX, 1), "--random-prefix-len");
@@ -137,7 +137,7 @@ fn lengths_and_what_prompts_share() {
     assert_eq!(refused(|p| p.workload.distinct = Some(0)), "--num-dataset-entries");
 
     let mut plan = plan();
-    plan.workload.prefix = Some(Prefix { words: 9, pool: 1 });
+    plan.workload.prefix = Some(Prefix::new(9, 1));
     plan.workload.input_words = 0.into();
     assert_eq!(plan.validate(), Ok(()), "a prefix may be all there is");
     plan.workload.input_words = Lengths::Drawn(lognormal(600.0, 1.0));

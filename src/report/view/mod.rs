@@ -140,6 +140,7 @@ impl View {
                 .into_iter()
                 .chain(until::notes(run))
                 .chain(cache::note(run))
+                .chain(cache::levels(run))
                 .chain(repeats::note(run))
                 .collect(),
             next: next.to_vec(),
