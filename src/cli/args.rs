@@ -195,6 +195,14 @@ pub struct RunArgs {
     /// column of the prompts in a CSV file (default: prompt, text or the only one)
     #[argh(option, arg_name = "name")]
     pub dataset_column: Option<String>,
+    /// leave out prompts of --dataset-path whose lengths lie outside of these ranges, in tokens as the file says or as four
+    /// for three words of a text: prompt:4-1024,answer:4-,total:-2048 (default: none are left out)
+    #[argh(option, arg_name = "ranges")]
+    pub dataset_lengths: Vec<String>,
+    /// choose prompts of ShareGPT and BurstGPT by the rules of another tool: vllm, with lengths as for --dataset-lengths, or
+    /// none (default: none, vllm for bench serve)
+    #[argh(option, arg_name = "tool")]
+    pub compat: Option<String>,
     /// take the prompts of --dataset-path in the order of the file (default: in one by the seed, another in each pass)
     #[argh(switch)]
     pub disable_shuffle: bool,

@@ -15,6 +15,7 @@ mod data;
 mod lengths;
 mod levels;
 mod listed;
+mod names;
 mod target;
 mod trace;
 

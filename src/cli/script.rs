@@ -10,7 +10,7 @@ use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
 use crate::workload::deck::Contents;
 use crate::workload::recording::Open;
-use crate::workload::trace::Input;
+use crate::workload::trace::{Format, Input};
 use crate::workload::{Deck, Recording, Script};
 
 /// What is stored of a file of requests.
@@ -89,6 +89,20 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     if recorded && unsaid > 0 && unsaid < prompts {
         let length = &plan.workload.output_tokens;
         notes.push(format!("the data set says no length of {unsaid} answers: they have {length} tokens"));
+    }
+    if let Some(data) = &plan.workload.data {
+        if data.compat.is_some() && [Format::ShareGpt, Format::BurstGpt].contains(&contents.format) {
+            notes.push(
+                "prompts are chosen by the rules of vLLM; lengths of texts are estimated, four tokens for three words, where \
+                 vLLM has a tokenizer count them"
+                    .to_owned(),
+            );
+        }
+        if !data.filter.is_empty() {
+            notes.push(
+                "lengths of texts are estimated for the filter, four tokens for three words".to_owned(),
+            );
+        }
     }
     if timed > 0 {
         notes.push(

@@ -24,7 +24,7 @@ mod text;
 mod trace;
 mod until;
 
-pub use data::{DataSet, LengthRule};
+pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};

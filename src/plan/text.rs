@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
-    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Arrivals, Burn, Client, Compat, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Filter,
+    Header, Keep, LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions,
+    Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -292,6 +292,15 @@ fn full_data() -> DataSet {
         format: Some(String::new()),
         column: Some(String::new()),
         errors: RecordErrors::Fail,
+        filter: Filter {
+            prompt_min: Some(1),
+            prompt_max: Some(1),
+            answer_min: Some(1),
+            answer_max: Some(1),
+            total_min: Some(1),
+            total_max: Some(1),
+        },
+        compat: Some(Compat::Vllm),
         shuffle: true,
         lengths: LengthRule::Recorded,
     }

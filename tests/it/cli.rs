@@ -6,6 +6,7 @@ mod backends;
 mod bad_input;
 mod cache;
 mod canned;
+mod data;
 mod interrupt;
 mod prefixes;
 mod repeats;

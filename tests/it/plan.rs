@@ -221,7 +221,7 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--dataset-path a --dataset-name random", "--dataset-name", "no format"),
         ("--dataset-path a --trace-speedup 2", "--trace-speedup", "there is none"),
         ("--dataset-name dolly", "--dataset-name", "none is named"),
-        ("--dataset-name hf", "--dataset-name", "not supported yet"),
+        ("--dataset-name hf", "--dataset-name", "would download a data set"),
         ("--dataset-column a", "--dataset-column", "there is none"),
         ("--disable-shuffle", "--disable-shuffle", "there is none"),
         ("--think-time 1", "--think-time", "closed loop"),

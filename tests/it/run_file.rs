@@ -628,6 +628,7 @@ fn data_block() -> DataBlock {
         failed: 0,
         turns: 2,
         other_paths: 0,
+        filtered: 2,
         images: 0,
         lengths_said: 1,
         lengths_estimated: 4,

@@ -10,7 +10,7 @@ use tokload::workload::{Content, Dealt, Item, Schedule, arrival};
 fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, String, u32)> {
     let level = &plan.levels[ordinal];
     let seed = plan.level_seed(ordinal);
-    let content = Content::new(&plan);
+    let content = Content::new(plan);
     let mut all = BTreeMap::new();
     for shard in 0..shards {
         for due in Dealt::new(Schedule::new(level.load.arrivals, seed, &level.stop), shard, shards) {

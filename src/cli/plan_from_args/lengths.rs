@@ -1,6 +1,6 @@
 //! How long prompts and answers are, and what prompts share.
 
-use super::{RunArgs, Surroundings, listed, value};
+use super::{RunArgs, Surroundings, listed, names, value};
 use crate::plan::{Distribution, Error, Lengths, Prefix, Workload};
 use crate::workload::trace::Format;
 
@@ -19,7 +19,7 @@ pub(super) fn set(
     let mut notes = Vec::new();
     data_set(args, workload)?;
     if !super::trace::is_asked(args) {
-        super::data::set(args, workload)?;
+        super::data::set(args, around.tool, workload)?;
     }
     for (lengths, option, text) in [
         (&mut workload.input_words, "--random-input-len", &args.random_input_len),
@@ -87,11 +87,7 @@ fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             workload.prefix = Some(Prefix::new(256, 10));
             Ok(())
         }
-        Some(name) => {
-            let remedy = "use random with --random-input-len and --random-output-len, or the format of a file with \
-                          --dataset-path FILE";
-            Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy))
-        }
+        Some(name) => Err(names::refusal(name)),
     }
 }
 
