@@ -385,7 +385,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--replay-speedup", "--synthesis-speedup-ratio"], Same("--trace-speedup")),
     (&["--synthesis-max-osl"], Same("--trace-output-max")),
     (&["--synthesis-*"], Refuse(LATER, "use --trace-speedup, --trace-input-max and --trace-output-max")),
-    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule", "--compat"], Refuse(LATER, TIMES)),
+    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule"], Refuse(LATER, TIMES)),
     (
         &["--open-loop-*", "--no-open-loop-replay", "--ignore-trace-delays", "--use-think-time-only"],
         Refuse(LATER, TIMES),

@@ -11,6 +11,7 @@ mod lint;
 mod mock_server;
 pub mod model_options;
 mod normalise;
+mod parquet_file;
 pub mod plan_from_args;
 mod quick;
 mod report;

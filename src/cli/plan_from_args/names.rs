@@ -28,7 +28,7 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
     (
         &["hf"],
         "would download a data set",
-        "get its file from huggingface.co/datasets and give it by --dataset-path FILE; JSON lines, JSON and CSV are \
+        "get its file from huggingface.co/datasets and give it by --dataset-path FILE; JSON lines, JSON, CSV and Parquet (a feature) are \
          read",
     ),
     (

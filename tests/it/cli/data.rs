@@ -101,3 +101,13 @@ fn data_sets_known_by_name_are_refused_with_where_their_files_are() {
             .refuses(2, &["--dataset-name", where_to]);
     }
 }
+
+#[test]
+fn a_parquet_file_is_told_by_its_beginning() {
+    let dir = Dir::new();
+    fs::write(dir.path("a.parquet"), b"PAR1 and nothing more").unwrap();
+    let said = dir.tokload("run --base-url h:1 -c 1 --dataset-path a.parquet --dry-run");
+    let wanted =
+        if cfg!(feature = "parquet") { "Parquet" } else { "cargo build --release --features parquet" };
+    said.refuses(2, &["--dataset-path a.parquet: ", wanted]);
+}
