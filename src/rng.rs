@@ -37,6 +37,14 @@ pub enum Purpose {
     TraceBlock = 20,
     /// The order of the prompts of a data set, once for each pass through it.
     DataOrder = 21,
+    /// Which pair of lengths a request has.
+    LengthPairs = 30,
+    /// Whether a request begins with one of the shared beginnings.
+    PrefixShare = 31,
+    /// The words of the system message of measured requests.
+    System = 32,
+    /// The words of the system message of warm-up requests, disjoint from those.
+    WarmupSystem = 33,
     /// Which requests are given up by their users.
     Aborts = 40,
     /// Which requests are read slowly.

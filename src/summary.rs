@@ -5,6 +5,7 @@
 //! and the series can give.
 
 mod by_stamps;
+pub mod cache;
 mod distribution;
 mod groups;
 pub mod precision;
@@ -25,6 +26,7 @@ use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::cache::CacheSplit;
 pub use self::groups::{Group, GroupKey};
 pub use self::statistics::Statistics;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
@@ -134,6 +136,9 @@ pub struct LevelSummary {
     pub in_flight: Option<InFlight>,
     /// How well these numbers are known, and whether they may be called those of a steady state; `None` without records.
     pub statistics: Option<Statistics>,
+    /// The ok requests parted by what the prefix cache held of their prompts, where that parts them; `None` without
+    /// records.
+    pub cache_split: Option<CacheSplit>,
     /// The same quantiles by user and by kernel stamps; empty without kernel stamps.
     pub stamp_pairs: Vec<StampPair>,
 }

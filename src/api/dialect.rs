@@ -55,6 +55,8 @@ pub enum Extra {
     IncludeUsage,
     /// A least number of tokens.
     MinTokens,
+    /// A message of the system before those of the user.
+    System,
 }
 
 /// How the events of a stream are parted where the content type does not say.
@@ -130,15 +132,12 @@ impl Dialect {
     #[must_use]
     pub fn has(self, extra: Extra) -> bool {
         match self {
-            Dialect::OpenaiChat | Dialect::Openai => true,
+            Dialect::OpenaiChat => true,
+            Dialect::Openai => extra != Extra::System,
+            Dialect::Messages | Dialect::Responses | Dialect::OllamaChat => extra == Extra::System,
             Dialect::LlamaCpp => extra == Extra::IgnoreEos,
             Dialect::Sglang => matches!(extra, Extra::IgnoreEos | Extra::MinTokens),
-            Dialect::Messages
-            | Dialect::Responses
-            | Dialect::OllamaChat
-            | Dialect::OllamaGenerate
-            | Dialect::Embeddings
-            | Dialect::Raw => false,
+            Dialect::OllamaGenerate | Dialect::Embeddings | Dialect::Raw => false,
         }
     }
 

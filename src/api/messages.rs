@@ -14,6 +14,9 @@ pub(super) fn fields(order: &Order<'_>) -> Fields {
     let mut fields = Fields::default();
     fields.fixed("model", &json!(order.model));
     fields.put("max_tokens", vec![Part::Limit]);
+    if order.options.system {
+        fields.put("system", vec![Part::System]);
+    }
     fields.put("messages", vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")]);
     fields.fixed_all(&order.options.sampling);
     fields.fixed("stream", &json!(order.stream));

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::request::{Fields, Order, Part, fixed};
+use super::request::{Fields, Order, Part, messages_of};
 use super::{Channel, Finish, NotAnObject, Reader, Report, Usage, count_of, read_object, text_of};
 use crate::wire::json::{Json, Value};
 
@@ -11,7 +11,7 @@ use crate::wire::json::{Json, Value};
 pub(super) fn chat_fields(order: &Order<'_>) -> Fields {
     let mut fields = Fields::default();
     fields.fixed("model", &json!(order.model));
-    fields.put("messages", vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")]);
+    fields.put("messages", messages_of(order.options.system));
     further(order, fields)
 }
 

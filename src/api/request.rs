@@ -27,6 +27,8 @@ pub struct BodyOptions {
     pub include_usage: bool,
     /// `stream_options.continuous_usage_stats: true`; sent with a stream only.
     pub continuous_usage: bool,
+    /// A message of the system before the prompt, where the dialect has such messages.
+    pub system: bool,
     /// Sampling parameters, sent as they are.
     pub sampling: Map<String, Value>,
     /// Further fields. One that has the name of another field, the prompt's and the limit's included, stands in its
@@ -42,13 +44,30 @@ impl Default for BodyOptions {
             min_tokens: false,
             include_usage: false,
             continuous_usage: false,
+            system: false,
             sampling: Map::new(),
             extra_body: Map::new(),
         }
     }
 }
 
-/// A body with blanks: for the prompt, for the limit, and for what the user has written placeholders for.
+/// The texts of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Texts<'a> {
+    /// The message of the system, where one is asked for.
+    pub system: &'a str,
+    /// The prompt.
+    pub prompt: &'a str,
+}
+
+impl<'a> From<&'a str> for Texts<'a> {
+    /// A prompt where no message of the system is asked for.
+    fn from(prompt: &'a str) -> Texts<'a> {
+        Texts { system: "", prompt }
+    }
+}
+
+/// A body with blanks: for the texts, for the limit, and for what the user has written placeholders for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -66,6 +85,8 @@ pub(super) enum Part {
     Limit,
     /// A placeholder of the user's.
     Blank(Blank, Dress),
+    /// The message of the system as a JSON string.
+    System,
 }
 
 impl Template {
@@ -75,8 +96,7 @@ impl Template {
         let order = Order { model, stream, options };
         let mut fields = match dialect {
             Dialect::OpenaiChat => openai_fields(&order, |fields| {
-                let prompt = vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")];
-                fields.put("messages", prompt);
+                fields.put("messages", messages_of(options.system));
             }),
             Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![Part::Prompt])),
             Dialect::Messages => messages::fields(&order),
@@ -102,7 +122,8 @@ impl Template {
     }
 
     /// Appends the body of one request to `out`.
-    pub fn write(&self, out: &mut Vec<u8>, prompt: &str, max_tokens: u32, of: &Filling) {
+    pub fn write<'t>(&self, out: &mut Vec<u8>, texts: impl Into<Texts<'t>>, max_tokens: u32, of: &Filling) {
+        let Texts { system, prompt } = texts.into();
         for part in &self.parts {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
@@ -114,6 +135,7 @@ impl Template {
                     out.pop();
                     out.remove(start);
                 }
+                Part::System => write_string(out, system),
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
                 Part::Blank(blank, dress) => blank.write(out, *dress, of),
             }
@@ -126,6 +148,18 @@ pub(super) struct Order<'a> {
     pub(super) model: &'a str,
     pub(super) stream: bool,
     pub(super) options: &'a BodyOptions,
+}
+
+/// The messages of a chat: that of the system if there is one, and that of the user.
+pub(super) fn messages_of(system: bool) -> Vec<Part> {
+    let user = [fixed(r#"{"role":"user","content":"#), Part::Prompt, fixed("}]")];
+    match system {
+        false => [fixed("[")].into_iter().chain(user).collect(),
+        true => [fixed(r#"[{"role":"system","content":"#), Part::System, fixed("},")]
+            .into_iter()
+            .chain(user)
+            .collect(),
+    }
 }
 
 /// The fields of OpenAI's completions; `prompt` puts the one that they have under different names.

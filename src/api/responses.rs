@@ -14,6 +14,9 @@ use crate::wire::json::{Json, Value};
 pub(super) fn fields(order: &Order<'_>) -> Fields {
     let mut fields = Fields::default();
     fields.fixed("model", &json!(order.model));
+    if order.options.system {
+        fields.put("instructions", vec![Part::System]);
+    }
     fields.put("input", vec![Part::Prompt]);
     fields.put("max_output_tokens", vec![Part::Limit]);
     fields.fixed_all(&order.options.sampling);

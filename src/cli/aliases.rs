@@ -481,7 +481,14 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "use --backend openai-chat, where the server does it",
         ),
     ),
-    (&["--seq-dist", "--sequence-distribution", "--isl-osl-pairs"], Refuse(LATER, LENGTHS)),
+    (&["--seq-dist"], Same("--sequence-distribution")),
+    (
+        &["--isl-osl-pairs"],
+        Refuse(
+            "is a sweep over pairs of lengths in aiperf",
+            "run once for each pair, or give a mix of them by --sequence-distribution",
+        ),
+    ),
     (
         &[
             "--isl-block-size",
@@ -507,6 +514,15 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     ),
     (&["--shared-prefix-tokens"], Same("--random-prefix-len")),
     (&["--gsp-prompts-per-group"], Refuse(LATER, "give the groups times the prompts by --num-prompts")),
+    (&["--gsp-zipf-alpha"], Same("--prefix-zipf")),
+    (&["--gsp-group-distribution"], Convert(group_distribution)),
+    (
+        &["--user-context-prompt-length"],
+        Refuse(
+            "is what the turns of a conversation share in aiperf, and here each request is a conversation of its own",
+            "add the words to --random-input-len",
+        ),
+    ),
     (
         &["--prefix-*", "--prompt-prefix-*", "--gsp-*", "--shared-*", "--user-context-*"],
         Refuse(LATER, PREFIXES),
@@ -550,7 +566,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--replay-speedup", "--synthesis-speedup-ratio"], Same("--trace-speedup")),
     (&["--synthesis-max-osl"], Same("--trace-output-max")),
     (&["--synthesis-*"], Refuse(LATER, "use --trace-speedup, --trace-input-max and --trace-output-max")),
-    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule", "--compat"], Refuse(LATER, TIMES)),
+    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule"], Refuse(LATER, TIMES)),
     (
         &["--open-loop-*", "--no-open-loop-replay", "--ignore-trace-delays", "--use-think-time-only"],
         Refuse(LATER, TIMES),
@@ -778,6 +794,11 @@ fn sweep_type(value: &str) -> Converted {
 
 fn confidence(value: &str) -> Converted {
     only(value, &["0.95", "95"], "leave it out: intervals are of 95 %")
+}
+
+/// SGLang's groups of prompts: alike, or with the exponent that --gsp-zipf-alpha gives.
+fn group_distribution(value: &str) -> Converted {
+    only(value, &["uniform", "zipf"], "give uniform, or zipf with --gsp-zipf-alpha")
 }
 
 fn cache_bust(value: &str) -> Converted {

@@ -248,18 +248,31 @@ pub struct RunArgs {
     /// column of the prompts in a CSV file (default: prompt, text or the only one)
     #[argh(option, arg_name = "name")]
     pub dataset_column: Option<String>,
+    /// leave out prompts of --dataset-path whose lengths lie outside of these ranges, in tokens as the file says or as four
+    /// for three words of a text: prompt:4-1024,answer:4-,total:-2048 (default: none are left out)
+    #[argh(option, arg_name = "ranges")]
+    pub dataset_lengths: Vec<String>,
+    /// choose prompts of ShareGPT and BurstGPT by the rules of another tool: vllm, with lengths as for --dataset-lengths, or
+    /// none (default: none, vllm for bench serve)
+    #[argh(option, arg_name = "tool")]
+    pub compat: Option<String>,
     /// take the prompts of --dataset-path in the order of the file (default: in one by the seed, another in each pass)
     #[argh(switch)]
     pub disable_shuffle: bool,
     /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
-    /// uniform:min=A,max=B, normal:mean=M,stddev=D or lognormal:median=M,sigma=S (or mean=M), these two also with min=A
-    /// and max=B (default: 128)
+    /// uniform:min=A,max=B, normal:mean=M,stddev=D, lognormal:median=M,sigma=S (or mean=M), gamma:mean=M,shape=K (or cv=C)
+    /// or zipf:exponent=S,max=B, these also with min=A and max=B, or empirical:FILE, a file of lengths and perhaps their
+    /// weights (default: 128)
     #[argh(option, arg_name = "n")]
     pub random_input_len: Option<String>,
     /// length of an answer in tokens, sent as max_tokens: a number, or a distribution as for --random-input-len
     /// (default: 64, or what a data set says)
     #[argh(option, arg_name = "n")]
     pub random_output_len: Option<String>,
+    /// draw the lengths of prompt and answer as pairs, as in 256,128:60;512|20,256|10:40 (shares in percent, |20 a standard
+    /// deviation) or empirical:FILE, a file of pairs and perhaps their weights (default: each by itself)
+    #[argh(option, arg_name = "pairs")]
+    pub sequence_distribution: Option<String>,
     /// draw lengths uniformly from this share below to this share above the number given for prompts and for answers, a
     /// share from 0 to below 1 (default: 0)
     #[argh(option, arg_name = "share")]
@@ -279,6 +292,17 @@ pub struct RunArgs {
     /// length of each of these beginnings in words, which come before the prompt's own (default: 0)
     #[argh(option, arg_name = "n")]
     pub prefix_prompt_length: Option<String>,
+    /// draw these beginnings by a zipf distribution of this exponent, so that some are frequent and most are rare; 0 draws
+    /// all alike (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub prefix_zipf: Option<String>,
+    /// share of all prompt tokens of a level that an unlimited prefix cache would find: only as many requests begin with a
+    /// shared beginning as that takes (default: all do)
+    #[argh(option, arg_name = "share")]
+    pub prefix_hit_fraction: Option<String>,
+    /// words of a system message that all requests have, before all else (default: 0, no system message)
+    #[argh(option, arg_name = "n")]
+    pub shared_system_prompt_length: Option<String>,
     /// number of different prompts, which requests take in turn, again and again; 1 makes all alike (default: every
     /// request has a prompt of its own, or all of --dataset-path)
     #[argh(option, arg_name = "n")]

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::plan_from_args::Order;
 use super::run::{order, terminal_style};
 use super::value::Format;
-use super::{print, say, target, with_stdout};
+use super::{print, say, script, target, with_stdout};
 use crate::load::Route;
 use crate::plan::lint::{Surroundings, lint};
 use crate::plan::{Grade, Plan};
@@ -21,6 +21,10 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
     let Order { plan, secrets, output, strict, notes, .. } = order(&words.plan, tool, &RunClock::start())?;
     if !output.quiet {
         notes.iter().for_each(|note| say(note));
+    }
+    // A file that cannot be sent is no finding: nothing would be measured.
+    if let Some(script) = script::look(&plan)?.filter(|_| !output.quiet) {
+        script::notes(&plan, &script).iter().for_each(|note| say(note));
     }
     let routes = target::routes(&plan, &secrets).unwrap_or_else(|failure| {
         // Where the server is cannot be said from here; what is wrong with the plan can.

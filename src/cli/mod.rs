@@ -13,6 +13,7 @@ pub mod metric_view;
 mod mock_server;
 pub mod model_options;
 mod normalise;
+mod parquet_file;
 pub mod plan_from_args;
 pub mod presets;
 mod quick;
@@ -26,6 +27,7 @@ pub mod simulate;
 mod state;
 mod state_dir;
 mod target;
+mod text_file;
 pub mod value;
 pub mod vllm_result;
 

@@ -16,6 +16,8 @@ mod behaviour;
 mod data;
 mod lengths;
 mod levels;
+mod listed;
+mod names;
 mod output;
 mod rates;
 pub mod search;
@@ -33,6 +35,8 @@ pub struct Surroundings<'a> {
     pub config: Option<(&'a str, &'a str)>,
     /// The environment.
     pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that an option names.
+    pub read: &'a dyn Fn(&str) -> std::io::Result<String>,
 }
 
 impl std::fmt::Debug for Surroundings<'_> {
@@ -112,7 +116,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     behaviour::models(args, &mut plan.target, &mut notes)?;
     behaviour::set(args, &mut plan.workload)?;
     target::api_key(args.api_key.as_deref(), around.env, &mut secrets)?;
-    workload(args, &mut plan.workload)?;
+    workload(args, around, &mut plan.workload, &mut notes)?;
     if around.config.is_none() {
         tool_defaults::after_options(args, around.tool, &mut plan.workload, &mut notes);
     }
@@ -168,8 +172,13 @@ fn base(around: &Surroundings<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-fn workload(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
-    lengths::set(args, workload)?;
+fn workload(
+    args: &RunArgs,
+    around: &Surroundings<'_>,
+    workload: &mut Workload,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    notes.extend(lengths::set(args, around, workload)?);
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if args.ignore_eos && args.no_ignore_eos {
         return Err(Error::new("--ignore-eos", "contradicts --no-ignore-eos", "give one of them"));

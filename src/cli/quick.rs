@@ -146,6 +146,7 @@ fn order(args: &QuickArgs, url: &str, model: Option<String>, clock: &RunClock) -
         fresh_seed: fresh_seed(clock),
         config: None,
         env: &|name| std::env::var(name).ok(),
+        read: &crate::cli::text_file::read,
     };
     plan_from_args::order(&run, &around).map_err(Failure::bad)
 }

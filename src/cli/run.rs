@@ -21,12 +21,15 @@ use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::{Abort, Conduct, Item, Mix, Preview, Script};
+use crate::workload::reuse::Sent;
+use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Script};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
 /// Pieces of a rate over time that it shows.
 const PIECES_SHOWN: usize = 12;
+/// Most requests of a level of which is worked out what a cache would find.
+const COUNTED_MAX: u64 = 1_000_000;
 /// The same of a trace, whose times nobody can work out.
 const SHOWN_OF_TRACE: usize = 10;
 
@@ -112,6 +115,7 @@ pub(super) fn order_with(
         fresh_seed: fresh_seed(clock),
         config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
         env: &|name| std::env::var(name).ok(),
+        read: &crate::cli::text_file::read,
     };
     plan_from_args::order(args, &around).map_err(Failure::bad)
 }
@@ -163,6 +167,9 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
             }
             None => Preview::of_level(plan, ordinal, SHOWN),
         };
+        if let Some(line) = found_in_cache(plan, ordinal, script)? {
+            text.push_str(&line);
+        }
         for request in requests {
             let at = match request.offset_ns {
                 Some(ns) => format!("at {:.6} s", ns as f64 / 1e9),
@@ -202,6 +209,26 @@ fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> Str
         said += &format!(", given up {}", when.join(" or "));
     }
     said
+}
+
+/// What an unlimited prefix cache would find of the prompts of a level, where they have something in common.
+fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Result<Option<String>, Failure> {
+    let Some(level) = plan.levels.get(ordinal) else { return Ok(None) };
+    let all = match script {
+        Some(Script::Trace(recording)) => Some(recording.overview().requests),
+        _ => None,
+    };
+    let requests = [level.requests_expected(), all].into_iter().flatten().min();
+    let Some(requests) = requests.filter(|requests| (1..=COUNTED_MAX).contains(requests)) else {
+        return Ok(None);
+    };
+    let content = Content::new(plan).with_script(script.cloned());
+    let sent: Vec<Sent> = (0..requests).map(|index| Sent { index, counts: true }).collect();
+    let reuse = Reuse::of(&content, plan.level_seed(ordinal), &sent).map_err(Failure::bad)?;
+    Ok(reuse.filter(|reuse| reuse.found_tokens > 0).map(|reuse| {
+        let (share, tokens) = (100.0 * reuse.share(), reuse.prompt_tokens);
+        format!("# an unlimited prefix cache finds {share:.1} % of the {tokens} prompt tokens of {requests} requests\n")
+    }))
 }
 
 /// Prints the result in the wished format.

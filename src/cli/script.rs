@@ -1,16 +1,17 @@
 //! The file of a plan's requests, a trace or a data set: opened, looked through, and told of.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Cursor};
 use std::sync::Arc;
 
 use super::failure::Failure;
+use super::parquet_file;
 use crate::api::Dialect;
 use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
 use crate::workload::deck::Contents;
 use crate::workload::recording::Open;
-use crate::workload::trace::Input;
+use crate::workload::trace::{Format, Input};
 use crate::workload::{Deck, Recording, Script};
 
 /// What is stored of a file of requests.
@@ -37,11 +38,12 @@ impl ScriptBlocks {
 /// Looks through the file that `plan` takes requests from, if it takes them from one.
 pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
     let (option, file, look) = if let Some(trace) = &plan.workload.trace {
-        let look = Recording::look(trace, opener(&trace.file));
+        let look = Recording::look(trace, opener("--trace", &trace.file, None)?);
         let look = look.map(|recording| (recording.overview().chats, Script::Trace(Arc::new(recording))));
         ("--trace", &trace.file, look)
     } else if let Some(data) = &plan.workload.data {
-        let look = Deck::look(data, plan.target.request_path(), opener(&data.file));
+        let open = opener("--dataset-path", &data.file, data.column.as_deref())?;
+        let look = Deck::look(data, plan.target.request_path(), open);
         let look = look.map(|deck| (deck.contents().chats, Script::Data(Arc::new(deck))));
         ("--dataset-path", &data.file, look)
     } else {
@@ -56,13 +58,19 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
     Ok(Some(script))
 }
 
-/// Opens a file whenever a shard wants to read it.
-fn opener(file: &str) -> Open {
+/// Opens a file whenever a shard wants to read it. One in Parquet is read once, and its rows are kept as JSON lines.
+fn opener(option: &str, file: &str, column: Option<&str>) -> Result<Open, Failure> {
     let path = file.to_owned();
-    Box::new(move || {
+    if parquet_file::is_one(file) {
+        let lines = parquet_file::json_lines(file, column);
+        let lines: Arc<[u8]> =
+            lines.map_err(|error| Failure::bad(format!("{option} {file}: {error}")))?.into();
+        return Ok(Box::new(move || Ok(Box::new(Cursor::new(Arc::clone(&lines))) as Box<dyn Input + Send>)));
+    }
+    Ok(Box::new(move || {
         let input = BufReader::with_capacity(READ_BYTES, File::open(&path)?);
         Ok(Box::new(input) as Box<dyn Input + Send>)
-    })
+    }))
 }
 
 /// What the user should know of the file of `plan`, one line each.
@@ -87,8 +95,22 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     }
     let unsaid = prompts - lengths_said - lengths_estimated;
     if recorded && unsaid > 0 && unsaid < prompts {
-        let length = plan.workload.output_tokens;
+        let length = &plan.workload.output_tokens;
         notes.push(format!("the data set says no length of {unsaid} answers: they have {length} tokens"));
+    }
+    if let Some(data) = &plan.workload.data {
+        if data.compat.is_some() && [Format::ShareGpt, Format::BurstGpt].contains(&contents.format) {
+            notes.push(
+                "prompts are chosen by the rules of vLLM; lengths of texts are estimated, four tokens for three words, where \
+                 vLLM has a tokenizer count them"
+                    .to_owned(),
+            );
+        }
+        if !data.filter.is_empty() {
+            notes.push(
+                "lengths of texts are estimated for the filter, four tokens for three words".to_owned(),
+            );
+        }
     }
     if timed > 0 {
         notes.push(

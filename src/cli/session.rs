@@ -13,7 +13,7 @@ use crate::cli::target::Ready;
 use crate::cli::vllm_result;
 use crate::engine::{Course, Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
-use crate::metrics::Record;
+use crate::metrics::{Phase, Record};
 use crate::mock::Paper;
 use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
@@ -21,7 +21,7 @@ use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::report::vllm;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, ReuseBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
@@ -31,6 +31,8 @@ use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
+use crate::workload::reuse::Sent;
+use crate::workload::{Content, Reuse};
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -133,7 +135,8 @@ impl Session {
         let driven = self.conduct(&mut engine, plan, &notes);
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
-        let mut finished = self.write_up(plan, (facts, environment), driven, (spools, files))?;
+        let about = (facts, environment, &ready.target.content);
+        let mut finished = self.write_up(plan, about, driven, (spools, files))?;
         finished.failed = finished.failed.or(lost);
         Ok(finished)
     }
@@ -149,7 +152,7 @@ impl Session {
         let spools = Spools::open(plan, &files.destination)?;
         let mut engine = SimEngine::new(sim::Setup {
             plan: Arc::new(plan.clone()),
-            target,
+            target: Arc::clone(&target),
             ask: probe::ask_of(plan),
             server,
             spool: spools.start()?,
@@ -164,7 +167,7 @@ impl Session {
             clock: Some(VIRTUAL_CLOCK.to_owned()),
             ..self.machine()
         };
-        self.write_up(plan, (facts, environment), driven, (spools, files))
+        self.write_up(plan, (facts, environment, &target.content), driven, (spools, files))
     }
 
     fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Conducted {
@@ -195,7 +198,7 @@ impl Session {
     fn write_up(
         &self,
         plan: &Plan,
-        about: (TargetBlock, EnvironmentBlock),
+        about: (TargetBlock, EnvironmentBlock, &Content),
         conducted: Conducted,
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
@@ -257,7 +260,7 @@ impl Session {
     fn assemble(
         &self,
         plan: &Plan,
-        about: (TargetBlock, EnvironmentBlock),
+        about: (TargetBlock, EnvironmentBlock, &Content),
         conducted: (&Driven, Option<Hunt>),
         (spools, vllm): (&Spools, &mut Vec<vllm::Level>),
     ) -> Result<RunFile, Failure> {
@@ -284,6 +287,11 @@ impl Session {
                     vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
                 vllm.push(level.map_err(Failure::own)?);
             }
+            let reuse =
+                records.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
+            if let Some(level) = run.levels.last_mut() {
+                level.reuse = reuse;
+            }
         }
         run.compare_repeats();
         run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
@@ -308,6 +316,21 @@ impl Session {
         }
         Ok(Some(path.to_owned()))
     }
+}
+
+/// What an unlimited prefix cache finds of the prompts of the last level of `run`. A file that can no longer be read has
+/// nothing to say here; where its requests broke off, that is said elsewhere.
+fn reuse(content: &Content, seed: u64, records: &[Record], run: &RunFile) -> Option<ReuseBlock> {
+    let window = crate::run::Window::from(run.levels.last()?.window);
+    let measured = records.iter().filter(|record| record.phase == Phase::Measured && record.sent.is_some());
+    let mut sent: Vec<Sent> = measured
+        .map(|record| Sent {
+            index: record.index,
+            counts: record.outcome.is_ok() && window.contains(record.plan),
+        })
+        .collect();
+    sent.sort_unstable_by_key(|sent| sent.index);
+    Reuse::of(content, seed, &sent).ok().flatten().map(ReuseBlock::from)
 }
 
 /// `<name>.jsonl` beside the run file.

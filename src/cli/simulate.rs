@@ -96,7 +96,13 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
         ..plan.clone()
     };
     // Nobody is asked, so no key is looked for.
-    let around = Surroundings { tool: Tool::Tokload, fresh_seed: 0, config, env: &|_| None };
+    let around = Surroundings {
+        tool: Tool::Tokload,
+        fresh_seed: 0,
+        config,
+        env: &|_| None,
+        read: &crate::cli::text_file::read,
+    };
     let mut order = plan_from_args::order(&args, &around)?;
     if own.find_capacity {
         search::set(search, &mut order.plan)?;

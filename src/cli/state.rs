@@ -108,9 +108,18 @@ fn sent_by(plan: &Plan, now: WallTime) -> Vec<Sent> {
 /// differ in them alone share the prompts of their first levels.
 fn prompts_of(plan: &Plan) -> u64 {
     let workload = &plan.workload;
-    let parts = (plan.target.dialect, workload.input_words, workload.distinct, workload.prefix);
+    let parts = (
+        plan.target.dialect,
+        &workload.input_words,
+        workload.distinct,
+        workload.prefix,
+        workload.system_words,
+    );
     // Values of our own types, none of which can fail to be written.
     let mut text = serde_json::to_vec(&parts).unwrap_or_default();
+    if let Some(words) = workload.system_words {
+        text.extend(words.to_le_bytes());
+    }
     if let Some(trace) = &workload.trace {
         text.extend(serde_json::to_vec(trace).unwrap_or_default());
     }
@@ -181,7 +190,7 @@ mod tests {
                 memory.recall(&plan, at(101))
             };
             assert_eq!(changed(|plan| plan.workload.input_words = 64.into()), None);
-            assert_eq!(changed(|plan| plan.workload.prefix = Some(Prefix { words: 9, pool: 1 })), None);
+            assert_eq!(changed(|plan| plan.workload.prefix = Some(Prefix::new(9, 1))), None);
             assert_eq!(changed(|plan| plan.target.models = vec!["n".to_owned()]), None);
             assert_eq!(changed(|plan| plan.target.endpoints[0].url = "http://h:8001".to_owned()), None);
             // Neither the load nor the length of answers is part of a prompt.

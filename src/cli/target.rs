@@ -77,7 +77,7 @@ pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Res
         templates: templates.map_err(Failure::bad)?,
         mix: Mix::new(&plan.target),
         routes,
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::request::Texts;
 use crate::api::{Filling, error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched, Patience};
@@ -151,7 +152,8 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
         let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
         let tokens = PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1);
-        template.write(&mut body, "Hello", tokens, &Filling::default());
+        let texts = Texts { system: "Answer.", prompt: "Hello" };
+        template.write(&mut body, texts, tokens, &Filling::default());
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
         let outcome = exchange.record().outcome;

@@ -198,7 +198,7 @@ pub(in crate::load) mod tests {
         let mut plan = Plan::new(11);
         plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 3, max: 40 });
         plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 1, max: 9 });
-        plan.workload.prefix = Some(Prefix { words: 5, pool: 3 });
+        plan.workload.prefix = Some(Prefix::new(5, 3));
         plan.workload.extra_body.insert("user".to_owned(), "{{uuid}}-{{random:1:9}}".into());
         let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
         let tls = crate::load::tls::config(true, None).unwrap();
@@ -215,7 +215,7 @@ pub(in crate::load) mod tests {
             routes: vec![Route::new(parts).unwrap()],
             templates: vec![template],
             mix: Mix::equal(1),
-            content: Content::new(&plan.workload),
+            content: Content::new(&plan),
         };
         Arc::new(Leg {
             target: Arc::new(target),

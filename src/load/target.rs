@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
+use crate::api::request::Texts;
 use crate::api::{Filling, Text};
 use crate::plan::{Address, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
@@ -250,6 +251,7 @@ fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 #[derive(Debug, Default)]
 pub struct Desk {
     prompt: String,
+    system: String,
     body: Vec<u8>,
 }
 
@@ -279,10 +281,13 @@ impl Target {
     pub fn write_request(&self, item: Item, desk: &mut Desk, out: &mut Vec<u8>) {
         desk.prompt.clear();
         self.content.write_prompt(&mut desk.prompt, item);
+        desk.system.clear();
+        self.content.write_system(&mut desk.system, item);
         desk.body.clear();
         let limit = self.content.output_tokens(item);
         let filling = item.filling();
-        self.templates[self.model_of(item)].write(&mut desk.body, &desk.prompt, limit, &filling);
+        let texts = Texts { system: &desk.system, prompt: &desk.prompt };
+        self.templates[self.model_of(item)].write(&mut desk.body, texts, limit, &filling);
         self.routes[self.route_of(item.index)].post(&desk.body, &filling, out);
     }
 

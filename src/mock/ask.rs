@@ -164,12 +164,15 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
     let texts: Vec<&str> = match surface {
         Surface::Chat | Surface::Messages | Surface::OllamaChat => {
             let messages = fields["messages"].as_array().into_iter().flatten();
-            messages.filter_map(|message| message["content"].as_str()).collect()
+            let contents = messages.filter_map(|message| message["content"].as_str());
+            fields["system"].as_str().into_iter().chain(contents).collect()
         }
         Surface::Text | Surface::OllamaGenerate | Surface::LlamaCpp => {
             fields["prompt"].as_str().into_iter().collect()
         }
-        Surface::Embeddings | Surface::Responses => fields["input"].as_str().into_iter().collect(),
+        Surface::Embeddings | Surface::Responses => {
+            [&fields["instructions"], &fields["input"]].into_iter().filter_map(Value::as_str).collect()
+        }
         Surface::Sglang => fields["text"].as_str().into_iter().collect(),
     };
     let words = texts.iter().flat_map(|text| fields::tokens(text)).map(|word| {

@@ -85,6 +85,7 @@ impl Workload {
             min_tokens: self.options.min_tokens,
             include_usage: self.options.include_usage,
             continuous_usage: self.options.continuous_usage,
+            system: self.system_words.is_some(),
             sampling: self.sampling.fields(),
             extra_body: self.extra_body.clone(),
         }

@@ -7,8 +7,8 @@ mod rate;
 
 use super::body::raw_error;
 use super::{
-    Arrivals, Distribution, Endpoint, Error, Figure, Gaps, Header, Lengths, Level, Load, Plan, Sampling,
-    Secrets, Stop, Target, Until, Workload,
+    Arrivals, Distribution, Endpoint, Error, Figure, Gaps, Header, Lengths, Level, Load, Part, Plan, Prefix,
+    Sampling, Secrets, Stop, Table, Target, Until, Workload,
 };
 use crate::api::{Dialect, Extra};
 use crate::metrics::metric::Metric;
@@ -42,6 +42,7 @@ impl Plan {
         self.check_trace()?;
         self.check_data()?;
         self.check_behaviour()?;
+        self.check_sharing()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -347,6 +348,7 @@ fn check_stop(load: &Load, stop: &Stop) -> Result<(), Error> {
 fn check_workload(workload: &Workload, dialect: Dialect) -> Result<(), Error> {
     check_prompts(workload)?;
     check_lengths("--random-output-len", &workload.output_tokens, 1)?;
+    check_pairs(workload)?;
     match workload.choices {
         0 => return Err(Error::new("--n", "0 asks for nothing", "give at least 1")),
         2.. if !dialect.has(Extra::Choices) => {
@@ -402,6 +404,17 @@ fn check_prompts(workload: &Workload) -> Result<(), Error> {
         if prefix.words > Lengths::MAX {
             return Err(too_large(option, u64::from(prefix.words), Lengths::MAX));
         }
+        check_draw(&prefix)?;
+    }
+    match workload.system_words {
+        Some(0) => {
+            let remedy = "leave it out, or give at least 1";
+            return Err(Error::new("--shared-system-prompt-length", "0 words say nothing", remedy));
+        }
+        Some(words) if words > Lengths::MAX => {
+            return Err(too_large("--shared-system-prompt-length", u64::from(words), Lengths::MAX));
+        }
+        _ => {}
     }
     if workload.distinct == Some(0) {
         let remedy = "give at least 1, or leave it out for a prompt of its own for each request";
@@ -410,25 +423,63 @@ fn check_prompts(workload: &Workload) -> Result<(), Error> {
     Ok(())
 }
 
+/// How a prefix is drawn from its pool.
+fn check_draw(prefix: &Prefix) -> Result<(), Error> {
+    let Prefix { pool, exponent, hit_fraction, .. } = *prefix;
+    if let Some(exponent) = exponent
+        && !(exponent.is_finite() && (0.0..=EXPONENT_MAX).contains(&exponent))
+    {
+        let remedy = format!("give a number from 0, where all are drawn alike, to {EXPONENT_MAX}");
+        return Err(Error::new("--prefix-zipf", format!("{exponent} is no exponent"), remedy));
+    }
+    if let Some(fraction) = hit_fraction
+        && !(fraction > 0.0 && fraction < 1.0)
+    {
+        let remedy = "give a share above 0 and below 1, or leave it out";
+        return Err(Error::new("--prefix-hit-fraction", format!("{fraction} is no share to aim at"), remedy));
+    }
+    if (exponent.is_some() || hit_fraction.is_some()) && pool > Prefix::POOL_MAX {
+        return Err(too_large("--num-prefix-prompts", u64::from(pool), Prefix::POOL_MAX));
+    }
+    Ok(())
+}
+
 /// Lengths that are distributions with bounds that leave something, and nothing below `least`.
 fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
     let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
-    match *lengths {
+    match lengths {
+        Lengths::Drawn(Distribution::Empirical(table) | Distribution::Paired(table)) => {
+            check_table(option, table)?;
+        }
+        Lengths::Drawn(Distribution::Gamma { mean, shape, .. }) => {
+            if !(mean.is_finite() && *mean > 0.0) {
+                return wrong(format!("{mean} is no mean of lengths"), "give a number above 0");
+            }
+            if !(shape.is_finite() && *shape > 0.0) {
+                return wrong(format!("{shape} is no shape of lengths"), "give a number above 0");
+            }
+        }
+        Lengths::Drawn(Distribution::Zipf { exponent, .. }) => {
+            if !(exponent.is_finite() && (0.0..=EXPONENT_MAX).contains(exponent)) {
+                let remedy = format!("give a number from 0 to {EXPONENT_MAX}");
+                return wrong(format!("{exponent} is no exponent of lengths"), &remedy);
+            }
+        }
         Lengths::Drawn(Distribution::Lognormal { median, sigma, .. }) => {
             // First: a median may have been worked out from it.
-            if !(sigma.is_finite() && (0.0..=SIGMA_MAX).contains(&sigma)) {
+            if !(sigma.is_finite() && (0.0..=SIGMA_MAX).contains(sigma)) {
                 let remedy = format!("give the standard deviation of the logarithm, from 0 to {SIGMA_MAX}");
                 return wrong(format!("{sigma} is no sigma of lengths"), &remedy);
             }
-            if !(median.is_finite() && median > 0.0) {
+            if !(median.is_finite() && *median > 0.0) {
                 return wrong(format!("{median} is no median of lengths"), "give a number above 0");
             }
         }
         Lengths::Drawn(Distribution::Normal { mean, stddev, .. }) => {
-            if !(mean.is_finite() && mean > 0.0) {
+            if !(mean.is_finite() && *mean > 0.0) {
                 return wrong(format!("{mean} is no mean of lengths"), "give a number above 0");
             }
-            if !(stddev.is_finite() && stddev >= 0.0) {
+            if !(stddev.is_finite() && *stddev >= 0.0) {
                 let remedy = "give a number of tokens, 0 for none";
                 return wrong(format!("{stddev} is no standard deviation"), remedy);
             }
@@ -444,6 +495,43 @@ fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Erro
         return wrong("0 asks for nothing".to_owned(), remedy);
     }
     Ok(())
+}
+
+/// Parts of which some are drawn.
+fn check_table(option: &str, table: &Table) -> Result<(), Error> {
+    let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
+    let parts = table.parts();
+    if parts.is_empty() || parts.len() > Table::PARTS_MAX {
+        let remedy = format!("give a table of 1 to {} lengths", Table::PARTS_MAX);
+        return wrong(format!("a table of {} lengths", parts.len()), &remedy);
+    }
+    for Part { stddev, weight, .. } in parts {
+        if !(weight.is_finite() && *weight >= 0.0) {
+            return wrong(format!("{weight} is no weight"), "give a number of at least 0");
+        }
+        if !(stddev.is_finite() && *stddev >= 0.0) {
+            let remedy = "give a number of tokens, 0 for none";
+            return wrong(format!("{stddev} is no standard deviation"), remedy);
+        }
+    }
+    match parts.iter().map(|part| part.weight).sum::<f64>() {
+        sum if sum.is_finite() && sum > 0.0 => Ok(()),
+        sum => wrong(format!("the weights of the lengths are {sum} together"), "give one above 0"),
+    }
+}
+
+/// Lengths of pairs stand on both sides, with the same weights.
+fn check_pairs(workload: &Workload) -> Result<(), Error> {
+    let wrong = |wrong: &str| {
+        let remedy = "give both lengths of each pair, as --sequence-distribution does";
+        Err(Error::new("--sequence-distribution", wrong, remedy))
+    };
+    match (workload.input_words.paired(), workload.output_tokens.paired()) {
+        (None, None) => Ok(()),
+        (Some(input), Some(output)) if input.has_weights_of(output) => Ok(()),
+        (Some(_), Some(_)) => wrong("prompts and answers have other weights: they are no pairs"),
+        _ => wrong("only one of the two lengths is of pairs"),
+    }
 }
 
 fn too_large(option: &str, value: u64, max: u32) -> Error {
@@ -469,6 +557,8 @@ const TIMES_MAX: u32 = 1 << 20;
 const WORKERS_MAX: u32 = 4096;
 /// Widest lognormal lengths: one in a thousand is then 2e-7 or 5e6 times the median.
 const SIGMA_MAX: f64 = 5.0;
+/// Steepest zipf lengths: all but one in a thousand are then 1.
+const EXPONENT_MAX: f64 = 10.0;
 /// Most choices of a request: what the largest servers allow; each takes memory on each connection.
 const CHOICES_MAX: u32 = 16_384;
 /// Longest gap between the first sends of users, us: a minute. A user who never came would take requests along.

@@ -42,6 +42,8 @@ pub enum Rule {
     PromptTokensOff,
     /// Prompts that were to be new were found in a cache.
     CacheHitsUnwanted,
+    /// Another share of the prompts came from the cache than they have in common.
+    CacheShareOff,
     /// The same prompts were sent to this server before.
     SameSeedRerun,
     /// The level has no steady state.
@@ -131,7 +133,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 46] = [
+    pub const ALL: [(Rule, &'static str); 47] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -148,6 +150,7 @@ impl Rule {
         (Rule::EarlyStop, "early_stop"),
         (Rule::PromptTokensOff, "prompt_tokens_off"),
         (Rule::CacheHitsUnwanted, "cache_hits_unwanted"),
+        (Rule::CacheShareOff, "cache_share_off"),
         (Rule::SameSeedRerun, "same_seed_rerun"),
         (Rule::NotStationary, "not_stationary"),
         (Rule::Saturated, "saturated"),

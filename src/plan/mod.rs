@@ -19,23 +19,27 @@ mod finding;
 mod lengths;
 mod level;
 pub mod lint;
+mod prefix;
 mod rate;
 mod search;
 mod secrets;
+mod table;
 mod text;
 mod trace;
 mod until;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
-pub use data::{DataSet, LengthRule};
+pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
-pub use lengths::{Distribution, Lengths, Prefix};
+pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
+pub use prefix::{Prefix, Sharing};
 pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
+pub use table::{Part, Table};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 
@@ -272,6 +276,10 @@ pub struct Workload {
     /// What prompts begin with before their own words; absent: nothing is shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
+    /// Words of a system message that all requests have, the same for all of a level; absent: there is none. Only dialects
+    /// with system messages have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_words: Option<u32>,
     /// The recorded requests that are sent instead of synthetic ones, at their times ([`Arrivals::Trace`]). Their lengths
     /// win over those above; `output_tokens` is that of requests that say none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -582,6 +590,7 @@ impl Default for Workload {
             output_tokens: 64.into(),
             distinct: None,
             prefix: None,
+            system_words: None,
             trace: None,
             data: None,
             choices: 1,

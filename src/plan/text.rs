@@ -11,10 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Aborts, Arrivals, Axis, Burn, Client, DataSet, Decide, Declared, Distribution, Driver, Endpoint, Error,
-    Figure, Header, Keep, LengthRule, Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix, RecordErrors,
-    RequestOptions, Sampling, Search, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Trace,
-    Until, Workload, nearest,
+    Aborts, Arrivals, Axis, Burn, Client, Compat, DataSet, Decide, Declared, Distribution, Driver, Endpoint,
+    Error, Figure, Filter, Header, Keep, LengthRule, Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix,
+    RecordErrors, RequestOptions, Sampling, Search, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps,
+    Tls, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -203,7 +203,7 @@ fn schema() -> toml::Table {
             // No distribution has the keys of all others.
             lengths
                 .expect("it is a table")
-                .extend(["mean", "stddev"].map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+                .extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
         }
     }
     table
@@ -269,10 +269,11 @@ fn full_plan() -> Plan {
         target,
         levels: vec![level],
         workload: Workload {
-            input_words: lengths,
+            input_words: lengths.clone(),
             output_tokens: lengths,
             distinct: Some(1),
-            prefix: Some(Prefix { words: 1, pool: 1 }),
+            prefix: Some(Prefix { words: 1, pool: 1, exponent: some, hit_fraction: some }),
+            system_words: Some(1),
             trace: Some(full_trace()),
             data: Some(full_data()),
             choices: 1,
@@ -303,6 +304,15 @@ fn full_data() -> DataSet {
         format: Some(String::new()),
         column: Some(String::new()),
         errors: RecordErrors::Fail,
+        filter: Filter {
+            prompt_min: Some(1),
+            prompt_max: Some(1),
+            answer_min: Some(1),
+            answer_max: Some(1),
+            total_min: Some(1),
+            total_max: Some(1),
+        },
+        compat: Some(Compat::Vllm),
         shuffle: true,
         lengths: LengthRule::Recorded,
     }
@@ -323,6 +333,8 @@ fn full_trace() -> Trace {
     }
 }
 
+/// Keys of distributions of lengths that the full plan's has not.
+const OF_OTHERS: [&str; 7] = ["exponent", "lengths", "mean", "shape", "stddev", "stddevs", "weights"];
 /// The only table whose keys are the user's own.
 const FREE: [&str; 2] = ["workload", "extra_body"];
 

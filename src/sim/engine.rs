@@ -623,7 +623,7 @@ mod tests {
                 &plan.workload.body_options(),
             )],
             mix: Mix::equal(1),
-            content: Content::new(&plan.workload),
+            content: Content::new(&plan),
         };
         let settings = Settings { model: "m".to_owned(), ..Settings::default() };
         let mut engine = SimEngine::new(Setup {

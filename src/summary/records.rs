@@ -9,7 +9,7 @@ use crate::summary::groups::{self, is_slow};
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
 use crate::summary::{
-    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps,
+    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache,
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
@@ -58,6 +58,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         goodput: goodput(input, &ranked, &counts),
         in_flight: Some(in_flight(&lives, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
+        cache_split: cache::split(population.iter().copied().filter(|record| record.outcome.is_ok())),
         counts,
         tokens,
         stamp_pairs,

@@ -34,6 +34,7 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
         goodput: None,
         in_flight: None,
         statistics: None,
+        cache_split: None,
         counts: population.counts.clone(),
         tokens: population.tokens.clone(),
         stamp_pairs: match input.timestamps {

@@ -22,6 +22,8 @@ pub struct Facts {
     pub counts: Counts,
     /// Token counts of the ok requests among them.
     pub tokens: Tokens,
+    /// The share of the prompt tokens that an unlimited prefix cache finds, 0..=1; `None` where that is not known.
+    pub cache_share_planned: Option<f64>,
     /// Requests in flight; `None` where no records were kept.
     pub in_flight: Option<InFlight>,
     /// How well the numbers are known, and whether the level was steady; `None` where no records were kept.

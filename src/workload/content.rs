@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rand_distr::{Distribution as _, Zipf};
 use serde_json::{Map, Value};
 
 use super::conduct::Conduct;
@@ -17,7 +18,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Lengths, Prefix, Workload};
+use crate::plan::{Lengths, Level, Plan, Prefix, Sharing};
 use crate::rng::{self, Purpose};
 
 /// Which request of a run is meant.
@@ -54,6 +55,9 @@ pub struct Content {
     input: Lengths,
     output: Lengths,
     prefix: Option<Prefix>,
+    /// By the seed of each level, the share of its requests that have a prefix; empty if all have.
+    pooled: Arc<[(u64, f64)]>,
+    system_words: u32,
     distinct: Option<u64>,
     script: Option<Script>,
     extra_body: Map<String, Value>,
@@ -78,13 +82,18 @@ struct Part {
 }
 
 impl Content {
-    /// The contents that `workload` asks for. They are taken as validated.
+    /// The contents that `plan` asks for, which is taken as validated.
     #[must_use]
-    pub fn new(workload: &Workload) -> Content {
+    pub fn new(plan: &Plan) -> Content {
+        let workload = &plan.workload;
+        let aims = workload.prefix.filter(|prefix| prefix.hit_fraction.is_some());
+        let pooled = aims.map_or_else(Vec::new, |prefix| pooled_shares(plan, &prefix));
         Content {
-            input: workload.input_words,
-            output: workload.output_tokens,
+            input: workload.input_words.clone(),
+            output: workload.output_tokens.clone(),
             prefix: workload.prefix,
+            pooled: pooled.into(),
+            system_words: workload.system_words.unwrap_or(0),
             distinct: workload.distinct,
             script: None,
             extra_body: workload.extra_body.clone(),
@@ -120,6 +129,16 @@ impl Content {
             Some(Script::Data(deck)) => Some(deck),
             _ => None,
         }
+    }
+
+    /// The file whose requests are sent.
+    pub(super) fn script(&self) -> Option<&Script> {
+        self.script.as_ref()
+    }
+
+    /// Whether requests come again.
+    pub(super) fn repeats(&self) -> bool {
+        self.distinct.is_some()
     }
 
     /// Why the file of the requests broke off, if it did.
@@ -160,11 +179,30 @@ impl Content {
         recorded::write_body(out, &frame, (item, entry), desk)
     }
 
-    /// The words of the prompt of `item`, those of a shared prefix among them.
+    /// The words of the prompt of `item`, those of the system message and of a shared prefix among them.
     #[must_use]
     pub fn prompt_words(&self, item: Item) -> u32 {
-        let of_part = |part: Part| prompts::prompt_words(part.purpose, part.index, part.words);
-        self.parts(item).map(of_part).fold(0, u32::saturating_add)
+        self.system(item).into_iter().chain(self.parts(item)).map(Part::tokens).fold(0, u32::saturating_add)
+    }
+
+    /// Appends the message of the system that `item` has, if there is one.
+    pub fn write_system(&self, out: &mut String, item: Item) {
+        if let Some(Part { purpose, index, words }) = self.system(item) {
+            write_prompt(out, item.seed, purpose, index, words);
+        }
+    }
+
+    /// What other requests of the level have in common with `item`.
+    pub(super) fn common(&self, item: Item) -> Common {
+        let parts = || self.parts(item);
+        Common {
+            entry: self.entry(item.index),
+            system_tokens: self.system(item).map_or(0, Part::tokens),
+            prefix: parts()
+                .find(|part| part.purpose == Purpose::Prefix)
+                .map(|part| (part.index, part.tokens())),
+            tokens: self.prompt_words(item),
+        }
     }
 
     /// The length of the answer that `item` asks for, in tokens.
@@ -222,16 +260,39 @@ impl Content {
             Phase::Warmup => (Purpose::WarmupPrefix, Purpose::WarmupPrompt),
             Phase::Measured => (Purpose::Prefix, Purpose::Prompt),
         };
-        let shared = self.prefix.map(|Prefix { words, pool }| {
-            let choice = rng::below(&mut rng::stream(item.seed, Purpose::PrefixChoice, index), pool);
-            Part { purpose: of_prefix, index: u64::from(choice), words }
+        let has_one = self.prefix.filter(|_| self.has_prefix(item.seed, index));
+        let shared = has_one.map(|prefix| {
+            let choice = prefix_number(&prefix, item.seed, index);
+            Part { purpose: of_prefix, index: choice, words: prefix.words }
         });
         let words = match self.rehearsed(item) {
             Some((words, _)) => words.max(1),
             None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index),
         };
+        // Without a prefix a prompt has as many words of its own in its place.
+        let words = match self.prefix.filter(|_| shared.is_none()) {
+            Some(prefix) => words.saturating_add(prefix.words),
+            None => words,
+        };
         let own = Part { purpose: of_prompt, index, words };
         shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
+    }
+
+    fn system(&self, item: Item) -> Option<Part> {
+        let purpose = match item.phase {
+            Phase::Warmup => Purpose::WarmupSystem,
+            Phase::Measured => Purpose::System,
+        };
+        (self.system_words > 0).then_some(Part { purpose, index: 0, words: self.system_words })
+    }
+
+    /// Whether the request that is drawn as number `index` of the level with this seed begins with a prefix.
+    fn has_prefix(&self, seed: u64, index: u64) -> bool {
+        let share =
+            self.pooled.binary_search_by_key(&seed, |(seed, _)| *seed).map(|place| self.pooled[place].1);
+        // Of a level that is not in the plan nobody knows what it takes.
+        share.is_ok_and(|share| rng::unit(&mut rng::stream(seed, Purpose::PrefixShare, index)) < share)
+            || self.pooled.is_empty()
     }
 
     /// The request that request `index` is or repeats.
@@ -240,12 +301,60 @@ impl Content {
     }
 }
 
+/// What a request has in common with others of its level, tokens as far as words are known to be one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Common {
+    /// The request that it is or repeats.
+    pub(super) entry: u64,
+    /// Of the system message, which all have.
+    pub(super) system_tokens: u32,
+    /// The number of its prefix, and that one's tokens.
+    pub(super) prefix: Option<(u64, u32)>,
+    /// Of the whole prompt.
+    pub(super) tokens: u32,
+}
+
+impl Part {
+    fn tokens(self) -> u32 {
+        prompts::prompt_words(self.purpose, self.index, self.words)
+    }
+}
+
+/// Which of the pool request `index` has.
+fn prefix_number(prefix: &Prefix, seed: u64, index: u64) -> u64 {
+    let mut stream = rng::stream(seed, Purpose::PrefixChoice, index);
+    let Some(exponent) = prefix.exponent else { return u64::from(rng::below(&mut stream, prefix.pool)) };
+    let zipf = Zipf::new(f64::from(prefix.pool), exponent);
+    // From 1; `as` saturates.
+    zipf.map_or(0, |zipf| (zipf.sample(&mut stream) as u64).saturating_sub(1))
+}
+
+/// The share of the requests of each level that must have a prefix, by the levels' seeds, in order of these. It is worked
+/// out with the mean of the lengths that the level draws, or of many of them.
+fn pooled_shares(plan: &Plan, prefix: &Prefix) -> Vec<(u64, f64)> {
+    let of_level = |(ordinal, level): (usize, &Level)| {
+        let seed = plan.level_seed(ordinal);
+        let sharing = plan.sharing(level);
+        let drawn = sharing.requests.unwrap_or(LENGTHS_MAX).clamp(1, LENGTHS_MAX);
+        let length = |index| lengths::draw(&plan.workload.input_words, seed, Purpose::InputLengths, index);
+        let sum: u64 = (0..drawn).map(|index| u64::from(length(index))).sum();
+        let own_words = sum as f64 / drawn as f64;
+        (seed, prefix.pooled_share(Sharing { own_words, ..sharing }))
+    };
+    let mut shares: Vec<_> = plan.in_rounds().iter().enumerate().map(of_level).collect();
+    shares.sort_by_key(|(seed, _)| *seed);
+    shares
+}
+
+/// Lengths of a level that are drawn for their mean: it is known to a thousandth of their spread then.
+const LENGTHS_MAX: u64 = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::plan::Distribution;
+    use crate::plan::{Distribution, Workload};
 
     fn item(index: u64) -> Item {
         Item { seed: 7, phase: Phase::Measured, index }
@@ -262,9 +371,11 @@ mod tests {
     }
 
     fn content(change: impl FnOnce(&mut Workload)) -> Content {
-        let mut workload = Workload { input_words: 24.into(), ..Workload::default() };
-        change(&mut workload);
-        Content::new(&workload)
+        let mut plan = Plan::new(7);
+        plan.workload.input_words = 24.into();
+        change(&mut plan.workload);
+        plan.complete();
+        Content::new(&plan)
     }
 
     const SPREAD: Lengths = Lengths::Drawn(Distribution::Uniform { min: 1, max: 40 });
@@ -283,7 +394,7 @@ mod tests {
 
     #[test]
     fn prompts_share_exactly_the_words_of_the_prefix() {
-        let content = content(|workload| workload.prefix = Some(Prefix { words: 50, pool: 1 }));
+        let content = content(|workload| workload.prefix = Some(Prefix::new(50, 1)));
         let prompts: Vec<String> = (0..1000).map(|index| prompt(&content, item(index))).collect();
         let first: Vec<&str> = prompts[0].split(' ').collect();
         let mut own = HashSet::new();
@@ -297,7 +408,7 @@ mod tests {
 
     #[test]
     fn each_prompt_has_one_of_the_pool_and_all_of_the_pool_are_used_alike() {
-        let content = content(|workload| workload.prefix = Some(Prefix { words: 5, pool: 8 }));
+        let content = content(|workload| workload.prefix = Some(Prefix::new(5, 8)));
         let mut counts = std::collections::HashMap::new();
         for index in 0..8000 {
             let prompt = prompt(&content, item(index));
@@ -317,7 +428,7 @@ mod tests {
             workload.distinct = Some(3);
             workload.output_tokens = SPREAD;
             workload.input_words = SPREAD;
-            workload.prefix = Some(Prefix { words: 4, pool: 100 });
+            workload.prefix = Some(Prefix::new(4, 100));
         });
         for index in 0..3 {
             for later in [index + 3, index + 3000] {
@@ -333,7 +444,7 @@ mod tests {
     /// the name, whatever prompts share among themselves.
     #[test]
     fn prompts_of_two_seeds_share_no_beginning() {
-        let content = content(|workload| workload.prefix = Some(Prefix { words: 40, pool: 20 }));
+        let content = content(|workload| workload.prefix = Some(Prefix::new(40, 20)));
         let mut all: Vec<(Vec<String>, u64)> = Vec::new();
         for seed in [0, 1, 7, 8, u64::MAX / 3] {
             for phase in [Phase::Measured, Phase::Warmup] {
@@ -355,7 +466,7 @@ mod tests {
     fn a_prompt_may_be_its_prefix_alone() {
         let content = content(|workload| {
             workload.input_words = 0.into();
-            workload.prefix = Some(Prefix { words: 9, pool: 1 });
+            workload.prefix = Some(Prefix::new(9, 1));
         });
         assert_eq!(prompt(&content, item(0)), prompt(&content, item(1)));
         assert_eq!(prompt(&content, item(0)).split(' ').count(), 9);
@@ -367,7 +478,7 @@ mod tests {
         let content = content(|workload| {
             workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 10, max: 40 });
             workload.output_tokens = SPREAD;
-            workload.prefix = Some(Prefix { words: 12, pool: 2 });
+            workload.prefix = Some(Prefix::new(12, 2));
         });
         // A hyphen and what follows it are two tokens.
         let tokens = |text: &str| text.split(' ').count() + 2 * text.matches('-').count();
@@ -381,10 +492,60 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_are_drawn_by_zipf_where_an_exponent_is_given() {
+        let (pool, n) = (20_u32, 20_000_u64);
+        let prefix = Prefix { exponent: Some(1.1), ..Prefix::new(5, pool) };
+        let content = content(|workload| workload.prefix = Some(prefix));
+        let mut counts = vec![0_u32; pool as usize];
+        (0..n).for_each(|index| counts[content.common(item(index)).prefix.unwrap().0 as usize] += 1);
+        let sum: f64 = (1..=pool).map(|k| f64::from(k).powf(-1.1)).sum();
+        for (place, found) in counts.into_iter().enumerate() {
+            let p = (place as f64 + 1.0).powf(-1.1) / sum;
+            let error = 5.0 * (n as f64 * p * (1.0 - p)).sqrt();
+            assert!((f64::from(found) - p * n as f64).abs() <= error, "{place}: {found}");
+        }
+    }
+
+    #[test]
+    fn all_requests_have_the_system_message_and_warm_up_another_one() {
+        let content = content(|workload| workload.system_words = Some(30));
+        let system = |item| {
+            let mut out = String::new();
+            content.write_system(&mut out, item);
+            out
+        };
+        assert_eq!(system(item(0)).split(' ').count(), 30);
+        assert_eq!(system(item(0)), system(item(99)));
+        assert!(system(warm_up(3)).starts_with("warm-"));
+        assert_ne!(system(item(0)), system(Item { seed: 8, ..item(0) }));
+        assert_eq!(content.prompt_words(item(3)), 54);
+        assert_ne!(system(item(0)).split(' ').next(), prompt(&content, item(0)).split(' ').next());
+    }
+
+    #[test]
+    fn as_many_requests_have_a_prefix_as_the_hit_fraction_takes_and_all_prompts_are_as_long() {
+        let n = 4000;
+        let mut plan = Plan::new(7);
+        plan.workload.input_words = 100.into();
+        plan.workload.prefix = Some(Prefix { hit_fraction: Some(0.3), ..Prefix::new(100, 10) });
+        plan.levels = vec![Level {
+            stop: crate::plan::Stop { units: Some(n), ..Default::default() },
+            ..Default::default()
+        }];
+        let content = Content::new(&plan);
+        let shared = (0..n).filter(|index| content.common(item(*index)).prefix.is_some()).count() as f64;
+        // Of 200 tokens 100 can be found: 6 in 10 requests, and ten more that bring a prefix along.
+        let p = 0.6 + 10.0 / n as f64;
+        assert!((shared - p * n as f64).abs() <= 5.0 * (n as f64 * p * (1.0 - p)).sqrt(), "{shared}");
+        let words = |index| prompt(&content, item(index)).split(' ').count();
+        assert!((0..500).all(|index| words(index) == 200));
+    }
+
+    #[test]
     fn an_excerpt_shows_the_beginning_of_each_part() {
         let content = content(|workload| {
             workload.input_words = 3.into();
-            workload.prefix = Some(Prefix { words: 9, pool: 1 });
+            workload.prefix = Some(Prefix::new(9, 1));
         });
         let whole = prompt(&content, item(2));
         let words: Vec<&str> = whole.split(' ').collect();
@@ -397,7 +558,7 @@ mod tests {
         // A stored plan promises the same requests to later versions.
         let content = content(|workload| {
             workload.input_words = 2.into();
-            workload.prefix = Some(Prefix { words: 4, pool: 5 });
+            workload.prefix = Some(Prefix::new(4, 5));
         });
         assert_eq!(prompt(&content, item(3)), PINNED);
         assert_eq!(prompt(&content, warm_up(3)), PINNED_WARMUP);

@@ -11,8 +11,10 @@ use std::sync::{Arc, OnceLock};
 use rand_xoshiro::rand_core::Rng as _;
 
 use super::recording::{Open, Refusal};
-use super::trace::{Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf};
-use crate::plan::{DataSet, LengthRule, RecordErrors};
+use super::trace::{
+    Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf, Turns, vllm_sharegpt_keeps,
+};
+use crate::plan::{Compat, DataSet, Filter, LengthRule, RecordErrors};
 use crate::rng::{self, Purpose};
 
 /// A data set that was looked through.
@@ -43,6 +45,8 @@ pub struct Contents {
     pub failed: u64,
     /// Left out: ready bodies for another path than the run's.
     pub other_paths: u64,
+    /// Left out: prompts of other lengths than are wanted, or that the rules of another tool leave out.
+    pub filtered: u64,
     /// Prompts that are chat messages.
     pub chats: u64,
     /// Prompts whose images are left out.
@@ -74,7 +78,8 @@ impl Deck {
         let options = options(data)?;
         let mut input = open().map_err(Refusal::Unreadable)?;
         let mut contents = Contents::none();
-        let mut keeps = |entry: &Entry, is_first| contents.count(entry, (path, is_first));
+        let rules = Rules::of(data);
+        let mut keeps = |entry: &Entry, is_first| contents.count(entry, &rules, (path, is_first));
         let places = Places::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
         if places.format == Format::Weka {
             return Err(Refusal::OwnClocks);
@@ -166,6 +171,7 @@ impl Contents {
             turns: 0,
             failed: 0,
             other_paths: 0,
+            filtered: 0,
             chats: 0,
             images: 0,
             timed: 0,
@@ -176,7 +182,7 @@ impl Contents {
     }
 
     /// Counts an entry, and says whether it is kept.
-    fn count(&mut self, entry: &Entry, (path, is_first): (&str, bool)) -> bool {
+    fn count(&mut self, entry: &Entry, rules: &Rules, (path, is_first): (&str, bool)) -> bool {
         let is_turn = entry.turn.is_some_and(|turn| turn > 0) || entry.after_previous.is_some();
         // A length with blocks stands for the whole prompt, answers of earlier turns included.
         let is_whole = matches!(entry.prompt, Prompt::Tokens { .. });
@@ -187,6 +193,8 @@ impl Contents {
             &mut self.turns
         } else if is_for_another_path(entry, path) {
             &mut self.other_paths
+        } else if !rules.keep(entry) {
+            &mut self.filtered
         } else {
             self.prompts += 1;
             self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
@@ -224,6 +232,7 @@ impl fmt::Display for Contents {
             (self.failed, "failed call"),
             (self.turns, "later turn"),
             (self.other_paths, "other request"),
+            (self.filtered, "filtered prompt"),
         ];
         let said = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}{}", s(*n)));
         let said: Vec<String> = said.collect();
@@ -246,17 +255,49 @@ fn options(data: &DataSet) -> Result<Options, Refusal> {
             RecordErrors::Skip => OnError::Skip,
         },
         column: data.column.as_deref().map(Into::into),
+        turns: if data.compat == Some(Compat::Vllm) { Turns::Vllm } else { Turns::default() },
         ..Options::default()
     })
 }
 
-/// The recorded length of an answer, or an estimate from its text: four tokens for three words, as in English.
+/// Which prompts are left out for what they are.
+struct Rules {
+    filter: Filter,
+    compat: Option<Compat>,
+    /// Answers have another length than the recorded one.
+    output_is_set: bool,
+}
+
+impl Rules {
+    fn of(data: &DataSet) -> Rules {
+        let output_is_set = data.lengths == LengthRule::Planned;
+        Rules { filter: data.filter, compat: data.compat, output_is_set }
+    }
+
+    fn keep(&self, entry: &Entry) -> bool {
+        let prompt = entry.prompt_tokens().unwrap_or_else(|| tokens_of(entry.words()));
+        let answer = recorded_tokens(entry);
+        let by_tool = match (self.compat, entry.answer.is_some(), entry.model.as_deref()) {
+            (Some(Compat::Vllm), true, _) => {
+                vllm_sharegpt_keeps(prompt, answer.unwrap_or(0), self.output_is_set)
+            }
+            // Of the formats with a model in each record only BurstGPT's are prompts of a data set there.
+            (Some(Compat::Vllm), false, Some(model)) => model == "GPT-4",
+            _ => true,
+        };
+        by_tool && self.filter.keeps(prompt, answer)
+    }
+}
+
+/// The recorded length of an answer, or an estimate from its text.
 fn recorded_tokens(entry: &Entry) -> Option<u32> {
-    let estimate = |text: &str| {
-        let words = u32::try_from(text.split_whitespace().count()).unwrap_or(u32::MAX);
-        words.saturating_mul(4).div_ceil(3)
-    };
+    let estimate = |text: &str| tokens_of(u32::try_from(text.split_whitespace().count()).unwrap_or(u32::MAX));
     entry.output_tokens.or_else(|| entry.answer.as_deref().map(estimate))
+}
+
+/// Tokens of so many words: four for three, as in English.
+fn tokens_of(words: u32) -> u32 {
+    words.saturating_mul(4).div_ceil(3)
 }
 
 /// Bodies name their path with or without what stands before `/v1`.
@@ -368,6 +409,60 @@ mod tests {
         let planned =
             deck(text, &DataSet { lengths: LengthRule::Planned, ..DataSet::of("d.jsonl") }).unwrap();
         assert_eq!(planned.output_tokens(&entry), None);
+    }
+
+    #[test]
+    fn prompts_are_left_out_by_their_lengths() {
+        let filter = |filter| {
+            let text = "{\"prompt\":\"one two three\",\"output_tokens\":5}\n{\"prompt\":\"one\"}\n\
+                        {\"prompt\":\"1 2 3 4 5 6\",\"output_tokens\":90}\n";
+            deck(text, &DataSet { filter, shuffle: false, ..DataSet::of("c.jsonl") })
+        };
+        // 4, 2 and 8 tokens; answers of 5, nobody knows how many, and 90.
+        let kept = |by: Filter| filter(by).map(|deck| deck.contents().prompts).ok();
+        let none = Filter::default();
+        assert_eq!(kept(none), Some(3));
+        assert_eq!(kept(Filter { prompt_min: Some(3), ..none }), Some(2));
+        assert_eq!(kept(Filter { prompt_max: Some(4), ..none }), Some(2));
+        assert_eq!(kept(Filter { answer_min: Some(5), answer_max: Some(5), ..none }), Some(2));
+        assert_eq!(kept(Filter { total_max: Some(97), ..none }), Some(2));
+        assert_eq!(kept(Filter { total_max: Some(98), ..none }), Some(3));
+        assert_eq!(kept(Filter { prompt_min: Some(9), ..none }), None, "nothing is left");
+        let deck = filter(Filter { prompt_min: Some(3), ..none }).unwrap();
+        assert_eq!(deck.contents().to_string(), "custom data: 2 prompts; left out: 1 filtered prompt");
+        assert_eq!(deck.hand().entry(1).unwrap().prompt, Prompt::Text("1 2 3 4 5 6".into()));
+    }
+
+    #[test]
+    fn vllm_takes_the_first_two_turns_of_bearable_length_and_gpt_4() {
+        let said = |turns: &[(&str, &str)]| {
+            let turns = turns.iter().map(|(from, value)| format!(r#"{{"from":"{from}","value":"{value}"}}"#));
+            format!(r#"{{"conversations":[{}]}}"#, turns.collect::<Vec<_>>().join(","))
+        };
+        let long = "word ".repeat(769);
+        let text = [
+            said(&[("gpt", "a b c"), ("human", "d e f"), ("gpt", "g h i")]),
+            said(&[("human", "a b"), ("gpt", "c d e f")]),
+            said(&[("human", "a b c"), ("gpt", "d")]),
+            said(&[("human", &long), ("gpt", "d e f g")]),
+            said(&[("human", "alone and long enough")]),
+        ];
+        let text: &'static str = Box::leak(text.join("\n").into_boxed_str());
+        let data = DataSet { compat: Some(Compat::Vllm), shuffle: false, ..DataSet::of("s.jsonl") };
+        let vllm = deck(text, &data).unwrap();
+        let found = vllm.contents();
+        // Of three words are made four tokens, of two three, of 769 more than 1024.
+        assert_eq!((found.prompts, found.filtered, found.counts.unanswered), (1, 3, 1));
+        assert_eq!(vllm.hand().entry(0).unwrap().prompt, Prompt::Text("a b c".into()));
+        let set = deck(text, &DataSet { lengths: LengthRule::Planned, ..data.clone() }).unwrap();
+        assert_eq!(set.contents().prompts, 2, "a short answer does not matter where its length is set");
+        let ours = deck(text, &DataSet { compat: None, ..data.clone() }).unwrap();
+        assert_eq!(ours.contents().prompts, 4);
+
+        let burst = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
+                     1,ChatGPT,10,5,15,a\n2,GPT-4,11,5,16,a\n3,GPT-4,12,0,12,a\n";
+        let found = deck(burst, &data).unwrap().contents().clone();
+        assert_eq!((found.prompts, found.filtered, found.failed), (1, 1, 1));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod preview;
 pub mod prompts;
 pub mod recorded;
 pub mod recording;
+pub mod reuse;
 pub mod trace;
 mod words;
 
@@ -23,3 +24,4 @@ pub use deck::Deck;
 pub use mix::Mix;
 pub use preview::Preview;
 pub use recording::Recording;
+pub use reuse::Reuse;

@@ -38,7 +38,7 @@ impl Preview {
             return Vec::new();
         };
         let seed = plan.level_seed(ordinal);
-        let content = Content::new(&plan.workload);
+        let content = Content::new(plan);
         let preview = |index, offset_ns| {
             let item = Item { seed, phase: Phase::Measured, index };
             Preview {
@@ -88,7 +88,7 @@ impl Preview {
             return Ok(Vec::new());
         };
         let seed = plan.level_seed(ordinal);
-        let content = Content::new(&plan.workload);
+        let content = Content::new(plan);
         let units =
             level.stop.units.map_or(count, |units| usize::try_from(units).unwrap_or(count).min(count));
         let end_ns = level.stop.duration_s.map_or(u64::MAX, |s| (s * 1e9).round() as u64);
@@ -120,7 +120,7 @@ impl Preview {
         deck: &Arc<Deck>,
         count: usize,
     ) -> Result<Vec<Preview>, Error> {
-        let content = Content::new(&plan.workload).with_script(Some(Script::Data(Arc::clone(deck))));
+        let content = Content::new(plan).with_script(Some(Script::Data(Arc::clone(deck))));
         let mut hand = deck.hand();
         let mut shown = Preview::of_level(plan, ordinal, count);
         for request in &mut shown {
@@ -200,9 +200,9 @@ mod tests {
         let mut plan = plan(Load::closed(1));
         plan.workload.input_words = Lengths::Drawn(Distribution::Uniform { min: 20, max: 90 });
         plan.workload.output_tokens = Lengths::Drawn(Distribution::Uniform { min: 5, max: 10 });
-        plan.workload.prefix = Some(Prefix { words: 30, pool: 1 });
+        plan.workload.prefix = Some(Prefix::new(30, 1));
         let shown = Preview::of_level(&plan, 0, 9);
-        let content = Content::new(&plan.workload);
+        let content = Content::new(&plan);
         for preview in &shown {
             let item = Item { seed: plan.level_seed(0), phase: Phase::Measured, index: preview.index };
             assert_eq!(preview.words, content.prompt_words(item));

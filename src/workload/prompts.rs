@@ -38,7 +38,7 @@ pub fn prompt_words(purpose: Purpose, index: u64, words: u32) -> u32 {
 }
 
 fn is_warm_up(purpose: Purpose) -> bool {
-    matches!(purpose, Purpose::WarmupPrefix | Purpose::WarmupPrompt)
+    matches!(purpose, Purpose::WarmupPrefix | Purpose::WarmupPrompt | Purpose::WarmupSystem)
 }
 
 /// Appends the first word and returns how many words of the prompt it stands for.

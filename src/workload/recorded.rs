@@ -64,11 +64,11 @@ pub fn write_body(
         Prompt::Body { body, .. } => Some(Special::Body(body)),
     };
     if special.is_none() && entry.extra.is_none() {
-        frame.template.write(out, desk, max_tokens, &item.filling());
+        frame.template.write(out, desk.as_str(), max_tokens, &item.filling());
         return max_tokens;
     }
     let mut usual = Vec::new();
-    frame.template.write(&mut usual, desk, max_tokens, &item.filling());
+    frame.template.write(&mut usual, desk.as_str(), max_tokens, &item.filling());
     let mut fields = object(&usual);
     if let Some(special) = special {
         fields = special.applied(fields, frame.extra_body);

@@ -18,7 +18,16 @@ fn ordered(line: &str) -> Result<(Order, Vec<String>), Error> {
     let Asked::Command { command: Command::Run(args), tool, notes } = parse(words)? else {
         panic!("not a run: {line}");
     };
-    let order = order(&args, &Surroundings { tool, fresh_seed: 99, config: None, env: &|_| None })?;
+    let order = order(
+        &args,
+        &Surroundings {
+            tool,
+            fresh_seed: 99,
+            config: None,
+            env: &|_| None,
+            read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        },
+    )?;
     // Whatever is ordered can be stored and ordered again.
     assert_eq!(Plan::from_toml(&order.plan.to_toml(), 0), Ok(order.plan.clone()));
     let json = serde_json::to_string(&order.plan).unwrap();

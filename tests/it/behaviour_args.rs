@@ -14,7 +14,16 @@ fn ordered(line: &str, config: Option<&str>) -> Result<Order, Error> {
         panic!("not a run: {line}");
     };
     let config = config.map(|text| ("plan.toml", text));
-    order(&args, &Surroundings { tool, fresh_seed: 1, config, env: &|_| None })
+    order(
+        &args,
+        &Surroundings {
+            tool,
+            fresh_seed: 1,
+            config,
+            env: &|_| None,
+            read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        },
+    )
 }
 
 #[track_caller]

@@ -1,5 +1,7 @@
 //! What arguments mean: the rules by which options, files and other tools' defaults make a plan.
 
+use std::io::ErrorKind;
+
 use tokload::api::Dialect;
 use tokload::cli::aliases::Tool;
 use tokload::cli::args::{Asked, Command, parse};
@@ -21,7 +23,10 @@ fn ordered_with(
         panic!("not a run: {line}");
     };
     let config = config.map(|text| ("plan.toml", text));
-    order(&args, &Surroundings { tool, fresh_seed: 99, config, env })
+    order(
+        &args,
+        &Surroundings { tool, fresh_seed: 99, config, env, read: &|_| Err(ErrorKind::NotFound.into()) },
+    )
 }
 
 pub(crate) fn ordered(line: &str) -> Result<Order, Error> {
@@ -217,7 +222,7 @@ fn combinations_without_sense_are_refused_by_name() {
         ("--dataset-path a --dataset-name random", "--dataset-name", "no format"),
         ("--dataset-path a --trace-speedup 2", "--trace-speedup", "there is none"),
         ("--dataset-name dolly", "--dataset-name", "none is named"),
-        ("--dataset-name hf", "--dataset-name", "not supported yet"),
+        ("--dataset-name hf", "--dataset-name", "would download a data set"),
         ("--dataset-column a", "--dataset-column", "there is none"),
         ("--disable-shuffle", "--disable-shuffle", "there is none"),
         ("--think-time 1", "--think-time", "closed loop"),
@@ -358,7 +363,7 @@ fn everything_else_reaches_the_plan() {
     assert_eq!((sampling.min_p, sampling.frequency_penalty), (Some(0.1), Some(-0.5)));
     assert_eq!((sampling.presence_penalty, sampling.repetition_penalty), (Some(1.0), Some(1.1)));
     let workload = &plan.workload;
-    assert_eq!((workload.choices, workload.input_words, workload.output_tokens), (2, 7.into(), 9.into()));
+    assert_eq!((workload.choices, &workload.input_words, &workload.output_tokens), (2, &7.into(), &9.into()));
     assert!(!workload.options.ignore_eos && workload.options.continuous_usage);
     assert_eq!(serde_json::to_string(&workload.extra_body).unwrap(), r#"{"a":2,"b":null}"#);
     assert!(!plan.target.stream && plan.target.tls.insecure);

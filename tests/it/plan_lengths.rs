@@ -2,7 +2,28 @@
 
 use tokload::cli::args::{Asked, Command, parse};
 use tokload::cli::plan_from_args::{Surroundings, order};
-use tokload::plan::{Distribution, Error, Lengths, Plan, Prefix, Workload};
+use tokload::plan::{Distribution, Error, Lengths, Part, Plan, Prefix, Table, Workload};
+
+/// Files that options name.
+fn file(name: &str) -> std::io::Result<String> {
+    let text = match name {
+        "plain" => "# counted on Monday\n30\n10\n\n 20 # twice\n20\n",
+        "weights.csv" => "\u{FEFF}length,count\r\n10,1\r\n200,2.5\r\n",
+        "pairs" => "ISL OSL\n100 20\n300\t9 2\n100 20\n",
+        "fraction" => "10\n1.5\n",
+        "three" => "10 1 1\n",
+        "negative" => "10 -1\n",
+        "half" => "10 5\n20\n",
+        "empty" => "# nothing\n",
+        _ => return Err(std::io::ErrorKind::NotFound.into()),
+    };
+    Ok(text.to_owned())
+}
+
+fn parts(of: &[(u32, f64, f64)]) -> Table {
+    let part = |&(length, stddev, weight): &(u32, f64, f64)| Part { length, stddev, weight };
+    Table::new(of.iter().map(part))
+}
 
 fn ordered(line: &str, config: Option<&str>) -> Result<Workload, Error> {
     let Asked::Command { command: Command::Run(args), tool, .. } =
@@ -11,7 +32,8 @@ fn ordered(line: &str, config: Option<&str>) -> Result<Workload, Error> {
         panic!("not a run: {line}");
     };
     let config = config.map(|text| ("plan.toml", text));
-    order(&args, &Surroundings { tool, fresh_seed: 1, config, env: &|_| None }).map(|o| o.plan.workload)
+    order(&args, &Surroundings { tool, fresh_seed: 1, config, env: &|_| None, read: &file })
+        .map(|o| o.plan.workload)
 }
 
 #[track_caller]
@@ -96,11 +118,118 @@ fn a_distribution_stands_where_a_number_does() {
 }
 
 #[test]
+fn lengths_are_those_counted_in_a_file() {
+    let [input, output] = lengths("--isl empirical:plain --osl empirical:weights.csv");
+    let empirical = |of: &[(u32, f64, f64)]| Lengths::Drawn(Distribution::Empirical(parts(of)));
+    assert_eq!(input, empirical(&[(10, 0.0, 1.0), (20, 0.0, 2.0), (30, 0.0, 1.0)]));
+    assert_eq!(output, empirical(&[(10, 0.0, 1.0), (200, 0.0, 2.5)]));
+    for (name, wrong) in [
+        ("fraction", "fraction, line 2: '1.5' is not a whole number"),
+        ("three", "three, line 1: is more than a length, or a length and its weight"),
+        ("negative", "negative, line 1: '-1' is no weight"),
+        ("empty", "a table of 0 lengths"),
+        ("nowhere", "nowhere: entity not found"),
+    ] {
+        let error = refused(&format!("--osl empirical:{name}"));
+        assert_eq!((error.subject.as_str(), error.wrong.as_str()), ("--random-output-len", wrong));
+    }
+    assert!(
+        refused("--isl empirical:plain --isl-stddev 5")
+            .wrong
+            .contains("differ already (empirical, 3 lengths")
+    );
+}
+
+#[test]
+fn pairs_are_those_of_aiperf() {
+    let plain = [parts(&[(256, 0.0, 60.0), (512, 0.0, 40.0)]), parts(&[(128, 0.0, 60.0), (256, 0.0, 40.0)])];
+    let spread =
+        [parts(&[(256, 10.0, 60.0), (512, 0.0, 40.0)]), parts(&[(128, 0.5, 60.0), (256, 0.0, 40.0)])];
+    let paired =
+        |tables: &[Table; 2]| tables.clone().map(|table| Lengths::Drawn(Distribution::Paired(table)));
+    for (text, tables) in [
+        ("256,128:60;512,256:40", &plain),
+        ("[(256,128):60,(512,256):40]", &plain),
+        (r#"{"pairs":[{"isl":256,"osl":128,"prob":60},{"isl":512,"osl":256,"prob":40}]}"#, &plain),
+        ("256|10,128|.5:60;512,256:40;", &spread),
+        ("[(256|10,128|0.5):60,(512,256):40]", &spread),
+        (
+            r#"{"pairs":[{"isl":256,"isl_stddev":10,"osl":128,"osl_stddev":0.5,"prob":60},{"isl":512,"osl":256,"prob":40}]}"#,
+            &spread,
+        ),
+    ] {
+        for option in ["--sequence-distribution", "--seq-dist", "--sequence_distribution"] {
+            assert_eq!(lengths(&format!("{option} {text}")), paired(tables), "{text}");
+        }
+    }
+    let of_file = [parts(&[(100, 0.0, 2.0), (300, 0.0, 2.0)]), parts(&[(20, 0.0, 2.0), (9, 0.0, 2.0)])];
+    assert_eq!(lengths("--seq-dist empirical:pairs"), paired(&of_file));
+    for (text, wrong) in [
+        ("256,128:60;512,256:30", "the shares of its pairs are 90 % together"),
+        ("256,128:.6;512,256:.4", "the shares of its pairs are 1 % together"),
+        ("256,128", "'256,128' is no pair of lengths"),
+        ("256:100", "'256:100' is no pair of lengths"),
+        ("256,128:-1;1,1:101", "'256,128:-1' is no pair of lengths"),
+        ("256|nan,128:100", "'256|nan,128:100' is no pair of lengths"),
+        ("", "names no pair of lengths"),
+        ("[x(256,128):100]", "'x' is no pair of lengths"),
+        ("empirical:half", "half, line 2: a length of answers is missing"),
+    ] {
+        let line = format!("run --url h:1 --sequence-distribution={text}");
+        let error = ordered(&line, None).expect_err(text);
+        assert_eq!((error.subject.as_str(), error.wrong.as_str()), ("--sequence-distribution", wrong));
+    }
+    assert!(refused(r#"--seq-dist {"pairs":[{"isl":1,"prob":100}]}"#).wrong.contains("`osl`"));
+    assert_eq!(refused("--seq-dist 0,1:100").subject, "--random-input-len");
+    assert_eq!(refused("--seq-dist 1,0:100").subject, "--random-output-len");
+    assert_eq!(refused("--seq-dist 1,1:100 --isl 5").subject, "--random-input-len");
+    assert_eq!(refused("--isl-osl-pairs 1/1").subject, "--isl-osl-pairs");
+}
+
+#[test]
+fn tables_and_pairs_come_back_from_a_plan() {
+    for options in [
+        "--isl empirical:weights.csv --osl gamma:mean=90,cv=0.5,max=400",
+        "--isl zipf:exponent=1.2,max=4096 --osl empirical:plain",
+        "--seq-dist 256|10,128:60;512,256:40",
+    ] {
+        let whole = workload(options);
+        let mut plan = Plan::new(5);
+        plan.workload = whole.clone();
+        let text = plan.to_toml();
+        assert_eq!(Plan::from_toml(&text, 0).unwrap().workload, whole, "{text}");
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+    let file = |text: &str| ordered("run --url h:1", Some(text)).expect_err(text);
+    let half = "[workload]\ninput_words = { distribution = \"paired\", lengths = [1, 2] }\n";
+    assert_eq!(file(half).wrong, "only one of the two lengths is of pairs");
+    let other = format!(
+        "{half}output_tokens = {{ distribution = \"paired\", lengths = [1, 2], weights = [1, 2] }}\n"
+    );
+    assert!(file(&other).wrong.contains("they are no pairs"));
+    let nothing =
+        "[workload]\ninput_words = { distribution = \"empirical\", lengths = [1], weights = [0] }\n";
+    assert_eq!(file(nothing).wrong, "the weights of the lengths are 0 together");
+    let typo = "[workload]\ninput_words = { distribution = \"empirical\", length = [1] }\n";
+    assert!(file(typo).to_string().contains("did you mean `lengths`?"), "{}", file(typo));
+    for (lengths, wrong) in [
+        ("{ distribution = \"gamma\", mean = 0.0, shape = 1.0 }", "0 is no mean of lengths"),
+        ("{ distribution = \"gamma\", mean = 9.0, shape = -1.0 }", "-1 is no shape of lengths"),
+        ("{ distribution = \"zipf\", exponent = 11.0, max = 9 }", "11 is no exponent of lengths"),
+        ("{ distribution = \"zipf\", exponent = 1.0, max = 9, min = 10 }", "no length is from 10 to 9"),
+        ("{ distribution = \"empirical\", lengths = [5], stddevs = [-1.0] }", "-1 is no standard deviation"),
+    ] {
+        assert_eq!(file(&format!("[workload]\ninput_words = {lengths}\n")).wrong, wrong);
+    }
+}
+
+#[test]
 fn prefixes_are_one_for_all_or_a_pool() {
     let prefix = |options: &str| workload(options).prefix;
     assert_eq!(prefix(""), None);
-    assert_eq!(prefix("--random-prefix-len 1500"), Some(Prefix { words: 1500, pool: 1 }));
-    let pool = Some(Prefix { words: 300, pool: 7 });
+    assert_eq!(prefix("--random-prefix-len 1500"), Some(Prefix::new(1500, 1)));
+    let pool = Some(Prefix::new(300, 7));
     assert_eq!(prefix("--num-prefix-prompts 7 --prefix-prompt-length 300"), pool);
     assert_eq!(prefix("--gsp-num-groups 7 --gsp-system-prompt-len 300"), pool);
     // The other tools' way to say none.
@@ -126,10 +255,10 @@ fn prefix_repetition_has_vllms_numbers_unless_said() {
         let w = ordered(&format!("bench serve --dataset-name prefix_repetition {options}"), None).unwrap();
         (w.input_words, w.output_tokens, w.prefix)
     };
-    assert_eq!(of(""), (256.into(), 128.into(), Some(Prefix { words: 256, pool: 10 })));
+    assert_eq!(of(""), (256.into(), 128.into(), Some(Prefix::new(256, 10))));
     let said = "--prefix-repetition-prefix-len 512 --prefix-repetition-suffix-len 100 --prefix-repetition-output-len 9";
-    assert_eq!(of(said), (100.into(), 9.into(), Some(Prefix { words: 512, pool: 10 })));
-    assert_eq!(of("--prefix-repetition-num-prefixes 3").2, Some(Prefix { words: 256, pool: 3 }));
+    assert_eq!(of(said), (100.into(), 9.into(), Some(Prefix::new(512, 10))));
+    assert_eq!(of("--prefix-repetition-num-prefixes 3").2, Some(Prefix::new(256, 3)));
     assert_eq!(refused("--dataset-name sharegpt").subject, "--dataset-name");
 }
 
@@ -149,11 +278,11 @@ fn options_win_over_the_lengths_of_a_file() {
     let of = |options: &str| ordered(&format!("run --url h:1 {options}"), Some(file)).unwrap();
     let whole = of("");
     assert_eq!((whole.input_words, whole.output_tokens), (uniform(5, 9), 50.into()));
-    assert_eq!((whole.prefix, whole.distinct), (Some(Prefix { words: 40, pool: 3 }), Some(8)));
+    assert_eq!((whole.prefix, whole.distinct), (Some(Prefix::new(40, 3)), Some(8)));
     assert_eq!(of("--isl 7").input_words, 7.into());
     assert_eq!(of("--isl 100 --random-range-ratio 0.5").output_tokens, uniform(25, 75));
     assert_eq!(of("--osl-stddev 5").output_tokens, normal(50.0, 5.0));
-    assert_eq!(of("--num-prefix-prompts 9").prefix, Some(Prefix { words: 40, pool: 9 }));
+    assert_eq!(of("--num-prefix-prompts 9").prefix, Some(Prefix::new(40, 9)));
     assert_eq!(of("--random-prefix-len 0").prefix, None);
 }
 
@@ -162,7 +291,7 @@ fn options_win_over_the_lengths_of_a_file() {
 fn plans_of_numbers_alone_are_read_and_written_as_before() {
     let before = "[workload]\ninput_words = 200\noutput_tokens = 50\n";
     let plan = Plan::from_toml(before, 1).unwrap();
-    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (200.into(), 50.into()));
+    assert_eq!((&plan.workload.input_words, &plan.workload.output_tokens), (&200.into(), &50.into()));
     let json = serde_json::to_value(&plan).unwrap();
     assert_eq!(
         (&json["workload"]["input_words"], &json["workload"]["output_tokens"]),

@@ -18,6 +18,7 @@ use tokload::mock::{Paper, Settings};
 use tokload::sim::{Setup, SimEngine};
 use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
+use tokload::workload::reuse::{Reuse, Sent};
 use tokload::workload::{Content, Item, Mix};
 
 use crate::goldens::{assert_close, values};
@@ -63,7 +64,7 @@ pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered
         routes: vec![Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()],
         templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
         mix: Mix::equal(1),
-        content: Content::new(&plan.workload),
+        content: Content::new(plan),
     };
     let mut settings = Settings {
         model: SIMULATED.to_owned(),
@@ -193,7 +194,7 @@ fn lognormal_lengths_are_as_the_golden_draws_them() {
         (row.prompt, golden["prompt_tokens"].as_u64())
     );
     // A prompt has exactly the tokens that its length says.
-    let content = Content::new(&ordered.order.plan.workload);
+    let content = Content::new(&ordered.order.plan);
     let words = |record: &Record| content.prompt_words(item(&ordered, record.index));
     assert!(records.iter().all(|record| record.prompt_tokens == Some(words(record))));
     row.assert_like(golden);
@@ -203,7 +204,7 @@ fn lognormal_lengths_are_as_the_golden_draws_them() {
 fn a_shared_beginning_is_computed_once_and_the_rest_always() {
     let (ordered, records) = records(&documented("1500 shared + lognormal 200"), |_| {});
     let golden = &values("PromptMix")[3];
-    let content = Content::new(&ordered.order.plan.workload);
+    let content = Content::new(&ordered.order.plan);
     for record in &records {
         let words = content.prompt_words(item(&ordered, record.index));
         // Whole blocks of 16 of the shared 1500 tokens, from the second request on: the warm-up shares nothing.
@@ -231,13 +232,59 @@ fn each_beginning_of_a_pool_is_computed_once() {
     assert!(records.iter().all(|record| record.prompt_tokens == Some(184)));
 }
 
+/// Every prompt has 400 tokens, of which the ones that begin with the prefix find 320, twenty whole blocks.
+#[test]
+fn a_hit_fraction_makes_two_populations_each_with_its_ttft() {
+    let line = "tokload simulate --prefix-cache --base-ms 25 --per-sequence-ms 0 --per-prefill-token-ms 0.25 \
+                --random-prefix-len 320 --random-input-len 80 --prefix-hit-fraction 0.5 --random-output-len 2 \
+                --num-prompts 600 --max-concurrency 1";
+    let (ordered, records) = records(line, |_| {});
+    let (mut cold, mut warm) = (0_u64, 0_u64);
+    for record in &records {
+        let ttft = record.ttft_ns().unwrap();
+        match record.cached_tokens {
+            Some(0) => {
+                cold += 1;
+                assert_eq!(ttft, ttft_ns(400));
+            }
+            Some(320) => {
+                warm += 1;
+                assert_eq!(ttft, ttft_ns(80));
+            }
+            other => panic!("{other:?} cached tokens"),
+        }
+    }
+    // What the server found is what an unlimited cache finds of what was sent, and about what was asked for.
+    let sent: Vec<Sent> = records.iter().map(|record| Sent { index: record.index, counts: true }).collect();
+    let plan = &ordered.order.plan;
+    let reuse = Reuse::of(&Content::new(plan), plan.level_seed(0), &sent).unwrap().unwrap();
+    assert_eq!(reuse, Reuse { prompt_tokens: 600 * 400, found_tokens: warm * 320 });
+    // 0.8 of a prompt each time: 0.625 of them, of a binomial.
+    let error = 5.0 * 0.8 * (0.625_f64 * 0.375 / 600.0).sqrt();
+    assert!((reuse.share() - 0.5).abs() < error, "{}", reuse.share());
+    assert_eq!(cold + warm, 600);
+}
+
+#[test]
+fn a_system_message_is_found_by_all_but_the_first() {
+    let line = "tokload simulate --prefix-cache --shared-system-prompt-length 160 --random-input-len 24 \
+                --random-output-len 2 --num-prompts 50 --max-concurrency 1 --backend";
+    for backend in ["openai-chat", "messages", "responses"] {
+        let (_, records) = records(&format!("{line} {backend}"), |_| {});
+        for record in &records {
+            let cached = if record.index == 0 { 0 } else { 160 };
+            assert_eq!((record.prompt_tokens, record.cached_tokens), (Some(184), Some(cached)), "{backend}");
+        }
+    }
+}
+
 #[test]
 fn answers_are_held_to_the_length_that_each_asked_for() {
     let line =
         "tokload simulate --random-output-len uniform:min=10,max=90 --num-prompts 300 --max-concurrency 8";
     let off = |record: &&Record| record.flags.contains(Flags::LENGTH_OFF);
     let (ordered, whole) = records(line, |_| {});
-    let content = Content::new(&ordered.order.plan.workload);
+    let content = Content::new(&ordered.order.plan);
     let wanted: Vec<u32> =
         whole.iter().map(|record| content.output_tokens(item(&ordered, record.index))).collect();
     assert!(whole.iter().zip(&wanted).all(|(record, wanted)| record.output_tokens == Some(*wanted)));

@@ -174,7 +174,7 @@ fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
         routes: vec![route],
         templates: plan.target.models.iter().map(|model| plan.template(model).unwrap()).collect(),
         mix: Mix::new(&plan.target),
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }
 

@@ -14,11 +14,12 @@ use tokload::plan::{
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
-    DataBlock, EnvironmentBlock, GroupBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile,
-    TargetBlock, TraceBlock,
+    DataBlock, EnvironmentBlock, GroupBlock, LengthenedBlock, LevelBlock, ReuseBlock, SeenBlock,
+    SelftestBlock, SideFile, TargetBlock, TraceBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
+use tokload::summary::cache::{CacheSplit, Group, GroupTtft};
 use tokload::summary::{self, GroupKey};
 use tokload::time::Stamp;
 use tokload::verdict::Verdict;
@@ -62,6 +63,7 @@ pub(crate) fn plan() -> Plan {
             output_tokens: 9.into(),
             distinct: None,
             prefix: None,
+            system_words: None,
             trace: None,
             data: None,
             choices: 1,
@@ -633,6 +635,7 @@ fn data_block() -> DataBlock {
         failed: 0,
         turns: 2,
         other_paths: 0,
+        filtered: 2,
         images: 0,
         lengths_said: 1,
         lengths_estimated: 4,
@@ -668,6 +671,11 @@ fn a_written_file_conforms_to_the_published_schema() {
     let mut repeated = sample_of(&Plan { runs: 3, until: Some(until), ..plan() }).run;
     repeated.levels[0].lengthened =
         Some(LengthenedBlock { times: 4, reached: false, value: Some(5e6), low: Some(4e6), high: None });
+    let group = |n, ttft| Group { n, prompt_tokens: 1000, cached_tokens: 10, ttft };
+    let ttft = GroupTtft { p50: 1e6, p90: 2e6, p99: 3e6 };
+    repeated.levels[0].cache_split =
+        Some(CacheSplit { cut: 0.5, cached: group(10, Some(ttft)), uncached: group(30, None) });
+    repeated.levels[0].reuse = Some(ReuseBlock { prompt_tokens: 1000, found_tokens: 10 });
     repeated.target.seen_before = Some(SeenBlock { runs: 2, last: repeated.created.clone() });
     repeated.target.prefix_cache_reset = Some(false);
     let level = &mut repeated.levels[0];

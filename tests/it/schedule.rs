@@ -10,7 +10,7 @@ use tokload::workload::{Content, Dealt, Item, Schedule, arrival};
 fn requests(plan: &Plan, ordinal: usize, shards: u32) -> BTreeMap<u64, (u64, String, u32)> {
     let level = &plan.levels[ordinal];
     let seed = plan.level_seed(ordinal);
-    let content = Content::new(&plan.workload);
+    let content = Content::new(plan);
     let mut all = BTreeMap::new();
     for shard in 0..shards {
         for due in Dealt::new(Schedule::new(&level.load.arrivals, seed, &level.stop), shard, shards) {
@@ -30,7 +30,7 @@ fn plan() -> Plan {
         Lengths::Drawn(Distribution::Lognormal { median: 20.0, sigma: 0.5, min: None, max: None });
     plan.workload.output_tokens =
         Lengths::Drawn(Distribution::Normal { mean: 20.0, stddev: 5.0, min: None, max: None });
-    plan.workload.prefix = Some(Prefix { words: 3, pool: 4 });
+    plan.workload.prefix = Some(Prefix::new(3, 4));
     let arrivals = [
         Arrivals::Burst,
         Arrivals::Constant { rate: 30.0 },

@@ -48,7 +48,7 @@ fn the_options_of_plan_and_server_are_dealt_out() {
     .unwrap();
     let plan = &order.plan;
     assert_eq!(plan.levels[0].load, Load { think_s: 0.5, ..Load::closed(4) });
-    assert_eq!((plan.workload.input_words, plan.workload.output_tokens), (32.into(), 10.into()));
+    assert_eq!((&plan.workload.input_words, &plan.workload.output_tokens), (&32.into(), &10.into()));
     assert_eq!((plan.levels[0].stop.duration_s, plan.levels[0].warmups), (Some(120.0), 0));
     assert_eq!((plan.slo.ttft_ms, plan.slo.tpot_ms), (Some(300.0), Some(40.0)));
     assert_eq!((order.output.label.as_deref(), order.output.no_save), (Some("x"), true));

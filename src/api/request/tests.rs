@@ -27,6 +27,7 @@ fn a_completions_body_with_every_option_is_exactly_this() {
         min_tokens: true,
         include_usage: true,
         continuous_usage: true,
+        system: false,
         sampling: map(json!({"temperature": 0.0, "top_k": -1})),
         extra_body: map(json!({"seed": 7})),
     };
@@ -142,4 +143,30 @@ fn further_fields_of_an_inner_object_leave_the_others_in_it() {
     let options = BodyOptions { extra_body: map(json!({"options": null})), ..BodyOptions::default() };
     let template = Template::new(Dialect::OllamaGenerate, "m", false, &options);
     assert_eq!(body(&template, "hi", 7), r#"{"model":"m","prompt":"hi","stream":false,"options":null}"#);
+}
+
+#[test]
+fn a_message_of_the_system_stands_before_the_prompt_where_its_dialect_has_it() {
+    let options = BodyOptions { system: true, ..BodyOptions::default() };
+    let of = |dialect| {
+        let mut out = Vec::new();
+        let texts = Texts { system: "be \"brief\"", prompt: "why" };
+        Template::new(dialect, "m", true, &options).write(&mut out, texts, 9, &Filling::default());
+        serde_json::from_slice::<Value>(&out).unwrap()
+    };
+    let chat = json!([{"role": "system", "content": "be \"brief\""}, {"role": "user", "content": "why"}]);
+    for dialect in [Dialect::OpenaiChat, Dialect::OllamaChat] {
+        assert_eq!(of(dialect)["messages"], chat, "{dialect:?}");
+    }
+    let messages = of(Dialect::Messages);
+    assert_eq!((&messages["system"], &messages["messages"]), (&chat[0]["content"], &json!([chat[1]])));
+    let responses = of(Dialect::Responses);
+    assert_eq!((&responses["instructions"], &responses["input"]), (&chat[0]["content"], &json!("why")));
+    for dialect in Dialect::ALL {
+        assert_eq!(
+            of(dialect).to_string().contains("brief"),
+            dialect.has(crate::api::Extra::System),
+            "{dialect:?}"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! How long prompts and answers are, and what prompts share.
 
-use super::{RunArgs, value};
+use super::{RunArgs, Surroundings, listed, names, value};
 use crate::plan::{Distribution, Error, Lengths, Prefix, Workload};
 use crate::workload::trace::Format;
 
@@ -8,14 +8,37 @@ use crate::workload::trace::Format;
 ///
 /// - `--dataset-name prefix_repetition` is vLLM's name for a pool of prefixes and has vLLM's lengths by default.
 /// - A spread (`--random-range-ratio`, `--isl-stddev`, `--osl-stddev`) is one around a length that all have.
-pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+/// - Pairs are of both lengths.
+///
+/// Returns remarks.
+pub(super) fn set(
+    args: &RunArgs,
+    around: &Surroundings<'_>,
+    workload: &mut Workload,
+) -> Result<Vec<String>, Error> {
+    let mut notes = Vec::new();
     data_set(args, workload)?;
     if !super::trace::is_asked(args) {
-        super::data::set(args, workload)?;
+        super::data::set(args, around.tool, workload)?;
     }
-    value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::lengths)?;
-    value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::lengths)?;
+    for (lengths, option, text) in [
+        (&mut workload.input_words, "--random-input-len", &args.random_input_len),
+        (&mut workload.output_tokens, "--random-output-len", &args.random_output_len),
+    ] {
+        match text.as_deref().and_then(|text| text.strip_prefix(listed::FROM_FILE)) {
+            Some(file) => {
+                let (read, note) = listed::lengths(option, file, around)?;
+                *lengths = read;
+                notes.extend(note);
+            }
+            None => value::set(lengths, option, text, value::lengths)?,
+        }
+    }
+    if let Some(text) = &args.sequence_distribution {
+        pairs(args, text, around, workload)?;
+    }
     prefix(args, workload)?;
+    sharing(args, workload)?;
     if let Some(text) = &args.num_dataset_entries {
         workload.distinct = Some(value::integer("--num-dataset-entries", text)?);
     }
@@ -31,6 +54,25 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
             *lengths = varying(centre(option, lengths)?, deviation(option, text)?);
         }
     }
+    Ok(notes)
+}
+
+fn pairs(
+    args: &RunArgs,
+    text: &str,
+    around: &Surroundings<'_>,
+    workload: &mut Workload,
+) -> Result<(), Error> {
+    for (option, is_given) in [
+        ("--random-input-len", args.random_input_len.is_some()),
+        ("--random-output-len", args.random_output_len.is_some()),
+    ] {
+        if is_given {
+            let wrong = "stands beside --sequence-distribution, which gives the lengths of both";
+            return Err(Error::new(option, wrong, "leave out one of the two"));
+        }
+    }
+    [workload.input_words, workload.output_tokens] = listed::pairs("--sequence-distribution", text, around)?;
     Ok(())
 }
 
@@ -42,14 +84,10 @@ fn data_set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
         Some("prefix_repetition") => {
             workload.input_words = 256.into();
             workload.output_tokens = 128.into();
-            workload.prefix = Some(Prefix { words: 256, pool: 10 });
+            workload.prefix = Some(Prefix::new(256, 10));
             Ok(())
         }
-        Some(name) => {
-            let remedy = "use random with --random-input-len and --random-output-len, or the format of a file with \
-                          --dataset-path FILE";
-            Err(Error::new("--dataset-name", format!("'{name}' is not supported yet"), remedy))
-        }
+        Some(name) => Err(names::refusal(name)),
     }
 }
 
@@ -70,7 +108,7 @@ fn prefix(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             let remedy = "give one prefix by --random-prefix-len, or several by the other two";
             return Err(Error::new("--random-prefix-len", "stands beside a pool of prefixes", remedy));
         }
-        (Some(words), ..) => (words > 0).then_some(Prefix { words, pool: 1 }),
+        (Some(words), ..) => (words > 0).then_some(Prefix::new(words, 1)),
         (None, Some(0), None | Some(0)) | (None, None, Some(0)) => None,
         (None, pool, words) => {
             // A file or a data set may have said the other half.
@@ -79,9 +117,37 @@ fn prefix(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             let pool = pool.or(before.map(|prefix| prefix.pool));
             let words = words.ok_or_else(|| missing("--num-prefix-prompts", "--prefix-prompt-length"))?;
             let pool = pool.ok_or_else(|| missing("--prefix-prompt-length", "--num-prefix-prompts"))?;
-            Some(Prefix { words, pool })
+            Some(before.map_or(Prefix::new(words, pool), |before| Prefix { words, pool, ..before }))
         }
     };
+    Ok(())
+}
+
+/// How prefixes are drawn, and the system message; aiperf writes 0 for none.
+fn sharing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+    for (option, text) in
+        [("--prefix-zipf", &args.prefix_zipf), ("--prefix-hit-fraction", &args.prefix_hit_fraction)]
+    {
+        let Some(text) = text else { continue };
+        let number = value::number(option, text)?;
+        let Some(prefix) = &mut workload.prefix else {
+            let remedy = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
+                          --prefix-prompt-length";
+            return Err(Error::new(
+                option,
+                "says how shared beginnings are drawn, and there are none",
+                remedy,
+            ));
+        };
+        match option {
+            "--prefix-zipf" => prefix.exponent = Some(number).filter(|exponent| *exponent != 0.0),
+            _ => prefix.hit_fraction = Some(number),
+        }
+    }
+    if let Some(text) = &args.shared_system_prompt_length {
+        let words = value::integer("--shared-system-prompt-length", text)?;
+        workload.system_words = Some(words).filter(|words| *words > 0);
+    }
     Ok(())
 }
 

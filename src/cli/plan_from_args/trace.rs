@@ -123,9 +123,13 @@ pub(super) fn has_prompts_of_its_own(args: &RunArgs, what: &str, further: Option
     for (option, is_given) in [
         ("--random-input-len", args.random_input_len.is_some()),
         ("--random-range-ratio", args.random_range_ratio.is_some()),
+        ("--sequence-distribution", args.sequence_distribution.is_some()),
         ("--isl-stddev", args.isl_stddev.is_some()),
         ("--num-prefix-prompts", args.num_prefix_prompts.is_some()),
         ("--prefix-prompt-length", args.prefix_prompt_length.is_some()),
+        ("--prefix-zipf", args.prefix_zipf.is_some()),
+        ("--prefix-hit-fraction", args.prefix_hit_fraction.is_some()),
+        ("--shared-system-prompt-length", args.shared_system_prompt_length.is_some()),
         (by_further, further.is_some()),
     ] {
         if is_given {

@@ -158,7 +158,7 @@ impl<'a> Rig<'a> {
             prompt.clear();
             content.write_prompt(&mut prompt, item);
             let template = &self.target.templates[self.target.model_of(item)];
-            template.write(body, &prompt, content.output_tokens(item), &item.filling());
+            template.write(body, prompt.as_str(), content.output_tokens(item), &item.filling());
         });
         let events: u64 = result.shards.iter().map(|shard| shard.events).sum();
         let cpu_ns: u64 = result.shards.iter().map(|shard| shard.cpu_ns).sum();

@@ -63,6 +63,6 @@ fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
         mix: Mix::equal(1),
-        content: Content::new(&plan.workload).with_script(script),
+        content: Content::new(plan).with_script(script),
     })
 }

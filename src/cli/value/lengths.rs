@@ -9,8 +9,10 @@ use crate::plan::{Distribution, Error, Lengths};
 /// - `uniform:min=100,max=300`
 /// - `normal:mean=200,stddev=50`
 /// - `lognormal:median=600,sigma=1`, or `lognormal:mean=989,sigma=1`
+/// - `gamma:mean=600,shape=2`, or `gamma:mean=600,cv=0.7`
+/// - `zipf:exponent=1.2,max=4096`
 ///
-/// The last two may have `min` and `max`, too.
+/// All but the first two may have `min` and `max`, too. Files are not read here.
 ///
 /// # Errors
 /// Unknown distributions, and keys that are unknown, missing or given twice. Whether the numbers make sense is the
@@ -24,6 +26,16 @@ pub fn lengths(option: &str, text: &str) -> Result<Lengths, Error> {
     };
     let mut given = Parameters::read(option, name, parameters)?;
     let distribution = match name {
+        "gamma" => {
+            let (mean, shape, cv) = (given.need("mean")?, given.take("shape"), given.take("cv"));
+            let shape = match (shape, cv) {
+                (Some(shape), None) => number(option, shape)?,
+                // The coefficient of variation is 1 / sqrt(shape).
+                (None, Some(cv)) => number(option, cv)?.powi(-2),
+                _ => return Err(given.wrong("has either a shape or a cv")),
+            };
+            Distribution::Gamma { mean, shape, min: given.bound("min")?, max: given.bound("max")? }
+        }
         "lognormal" => {
             let (median, mean, sigma) = (given.take("median"), given.take("mean"), given.need("sigma")?);
             let median = match (median, mean) {
@@ -44,6 +56,11 @@ pub fn lengths(option: &str, text: &str) -> Result<Lengths, Error> {
             (Some(min), Some(max)) => Distribution::Uniform { min, max },
             _ => return Err(given.wrong("has no min or no max")),
         },
+        "zipf" => {
+            let (exponent, min) = (given.need("exponent")?, given.bound("min")?);
+            let max = given.bound("max")?.ok_or_else(|| given.wrong("has no max"))?;
+            Distribution::Zipf { exponent, min, max }
+        }
         _ => return Err(given.wrong("is not a distribution of lengths")),
     };
     match given.pairs.first() {
@@ -92,8 +109,9 @@ impl<'a> Parameters<'a> {
     }
 }
 
-const REMEDY: &str = "give a number, uniform:min=100,max=300, normal:mean=200,stddev=50 or \
-                      lognormal:median=600,sigma=1 (these two with min= and max= if wished)";
+const REMEDY: &str = "give a number, uniform:min=100,max=300, normal:mean=200,stddev=50, \
+                      lognormal:median=600,sigma=1, gamma:mean=600,shape=2 or zipf:exponent=1.2,max=4096 (with min= and \
+                      max= if wished), or empirical:FILE";
 
 #[cfg(test)]
 mod tests {
@@ -132,6 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn a_gamma_has_a_shape_or_a_variation_and_a_zipf_an_end() {
+        let gamma =
+            |shape| Lengths::Drawn(Distribution::Gamma { mean: 600.0, shape, min: None, max: Some(900) });
+        assert_eq!(read("gamma:mean=600,shape=2.5,max=900"), gamma(2.5));
+        assert_eq!(read("gamma:mean=600,cv=0.5,max=900"), gamma(4.0));
+        assert_eq!(refused("gamma:mean=600"), "'gamma' has either a shape or a cv");
+        assert_eq!(refused("gamma:mean=600,shape=1,cv=1"), "'gamma' has either a shape or a cv");
+        assert_eq!(refused("gamma:shape=1"), "'gamma' has no mean");
+        let zipf = Distribution::Zipf { exponent: 1.25, min: Some(4), max: 4096 };
+        assert_eq!(read("zipf:exponent=1.25,max=4096,min=4"), Lengths::Drawn(zipf));
+        assert_eq!(refused("zipf:exponent=1"), "'zipf' has no max");
+        assert_eq!(refused("zipf:max=9"), "'zipf' has no exponent");
+    }
+
+    #[test]
     fn a_lognormal_of_a_mean_has_that_mean() {
         let lengths = read("lognormal:mean=900,sigma=1.5");
         assert!((lengths.mean() - 900.0).abs() < 1e-9, "{}", lengths.mean());
@@ -141,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_no_length_is_refused_with_its_name() {
         assert_eq!(refused("1.5"), "'1.5' is not a whole number");
-        assert_eq!(refused("zipf:s=2"), "'zipf' is not a distribution of lengths");
+        assert_eq!(refused("zeta:s=2"), "'zeta' is not a distribution of lengths");
         assert_eq!(refused("normal:200"), "'normal' has '200', which is not key=value");
         assert_eq!(refused("normal:mean=200"), "'normal' has no stddev");
         assert_eq!(refused("uniform:min=1"), "'uniform' has no min or no max");

@@ -130,11 +130,11 @@ fn lengths_and_what_prompts_share() {
         Distribution::Uniform { min: 0, max: 4 },
         Distribution::Uniform { min: 5, max: 4 },
     ] {
-        assert_eq!(input(bad), "--random-input-len", "{bad:?}");
-        assert_eq!(output(bad), "--random-output-len", "{bad:?}");
+        assert_eq!(input(bad.clone()), "--random-input-len", "{bad:?}");
+        assert_eq!(output(bad.clone()), "--random-output-len", "{bad:?}");
     }
     assert_eq!(input(Distribution::Uniform { min: 1, max: u32::MAX }), "--random-input-len");
-    let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix { words, pool }));
+    let prefix = |words, pool| refused(move |p| p.workload.prefix = Some(Prefix::new(words, pool)));
     assert_eq!(prefix(0, 1), "--random-prefix-len");
     assert_eq!(prefix(0, 2), "--prefix-prompt-length");
     assert_eq!(prefix(u32::MAX, 1), "--random-prefix-len");
@@ -142,7 +142,7 @@ fn lengths_and_what_prompts_share() {
     assert_eq!(refused(|p| p.workload.distinct = Some(0)), "--num-dataset-entries");
 
     let mut plan = plan();
-    plan.workload.prefix = Some(Prefix { words: 9, pool: 1 });
+    plan.workload.prefix = Some(Prefix::new(9, 1));
     plan.workload.input_words = 0.into();
     assert_eq!(plan.validate(), Ok(()), "a prefix may be all there is");
     plan.workload.input_words = Lengths::Drawn(lognormal(600.0, 1.0));

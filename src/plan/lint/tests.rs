@@ -85,7 +85,7 @@ fn prompts_repeat_by_number_by_beginning_or_by_an_extra_field() {
     assert_eq!(found(|p| p.workload.distinct = Some(1)), warn);
     assert_eq!(found(|p| p.workload.distinct = Some(999)), warn);
     assert_eq!(found(|p| p.workload.distinct = Some(1000)), []);
-    let prefix = Some(Prefix { words: 500, pool: 3 });
+    let prefix = Some(Prefix::new(500, 3));
     assert_eq!(found(|p| p.workload.prefix = prefix), info);
     let bare = |p: &mut Plan| (p.workload.prefix, p.workload.input_words) = (prefix, 0.into());
     assert_eq!(found(bare), warn);

@@ -79,7 +79,7 @@ fn every_distribution_round_trips_and_whole_numbers_are_numbers() {
     let normal = Distribution::Normal { mean: 200.0, stddev: 50.0, min: Some(20), max: None };
     assert_eq!(plan.workload.input_words, Lengths::Drawn(lognormal));
     assert_eq!(plan.workload.output_tokens, Lengths::Drawn(normal));
-    assert_eq!(plan.workload.prefix, Some(Prefix { words: 1500, pool: 1 }));
+    assert_eq!(plan.workload.prefix, Some(Prefix::new(1500, 1)));
 }
 
 #[test]

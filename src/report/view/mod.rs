@@ -152,6 +152,7 @@ impl View {
                 .chain(groups::notes(run))
                 .chain(until::notes(run))
                 .chain(cache::note(run))
+                .chain(cache::levels(run))
                 .chain(repeats::note(run))
                 .collect(),
             next: next.to_vec(),

@@ -173,6 +173,16 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "requests whose output tokens are known from usage, from a tokenizer, from the number of content events, not at all: in this order",
     ),
     (
+        "cache_split",
+        "ns, tokens",
+        "ok requests in two groups by the share of their prompt tokens that the server says it had cached: the cut leaves the least variance of that share within the groups; absent unless that is below a fifth of the whole, the groups' means are 0.1 apart and each has 10 requests and a twentieth of all; ttft by nearest rank",
+    ),
+    (
+        "reuse",
+        "tokens",
+        "of the prompts of the ok requests planned in the window, words being tokens: found_tokens are those that a cache of any size finds that holds all prompts of the level with a lower index; of a trace whole hashed blocks only",
+    ),
+    (
         "bounds",
         "as the metric",
         "k gaps between events of one read that the client was late for are known in their sum s only: no quantile is below that with s/k, 0, ... in their place, nor above that with s, s/2, ..., s/k; a first event that a late client read with a later one came after the request was sent, and after an earlier read of the head: ttft, ttfa and tpot lie between that and the stamp of the read",

@@ -89,6 +89,7 @@ impl LevelBlock {
             times: times(self.span, self.window),
             counts: self.counts.clone(),
             tokens: self.tokens.clone(),
+            cache_share_planned: self.reuse.map(|reuse| reuse.share()),
             in_flight: self.in_flight,
             statistics: self.statistics.clone(),
             latencies: self.distributions.iter().map(|(metric, block)| (*metric, latency(block))).collect(),

@@ -15,9 +15,10 @@ use crate::plan::{Arrivals, Gaps, Level, Load, Varying};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
-use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
+use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
+use crate::workload::Reuse;
 
 /// Everything kept of one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,13 @@ pub struct LevelBlock {
     pub goodput: Option<Goodput>,
     /// Token counts.
     pub tokens: Tokens,
+    /// The requests parted by what the prefix cache held of their prompts; absent where it does not part them, or is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_split: Option<CacheSplit>,
+    /// What of the prompts that were sent an unlimited prefix cache finds; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<ReuseBlock>,
     /// Requests in flight; `None` if not known.
     pub in_flight: Option<InFlight>,
     /// How well the numbers are known, and whether the level was steady; `None` if records were not kept, and in files
@@ -95,6 +103,15 @@ pub struct LengthenedBlock {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
+}
+
+/// Tokens of the ok requests of the window as the plan made them, words being tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReuseBlock {
+    /// Of their prompts.
+    pub prompt_tokens: u64,
+    /// Of these, the ones that a cache finds that holds all that was sent before them in the level.
+    pub found_tokens: u64,
 }
 
 /// Marks of a level, ns since the run's epoch.
@@ -166,6 +183,8 @@ impl LevelBlock {
             rates: RatesBlock { window: summary.window_rates, level: summary.level_rates },
             goodput: None,
             tokens: Tokens::default(),
+            cache_split: None,
+            reuse: None,
             in_flight: None,
             statistics: None,
             self_check: SelfCheckBlock::new(result, &verdict::budget::client_errors(result, summary)),
@@ -203,6 +222,7 @@ impl LevelBlock {
         self.rates = RatesBlock { window: summary.window_rates, level: summary.level_rates };
         self.goodput = summary.goodput;
         self.tokens = summary.tokens.clone();
+        self.cache_split = summary.cache_split;
         self.in_flight = summary.in_flight;
         self.statistics.clone_from(&summary.statistics);
     }
@@ -226,6 +246,21 @@ impl ExampleBlock {
             label: example.outcome.label(),
             message: redact::urls(&message),
         }
+    }
+}
+
+impl From<Reuse> for ReuseBlock {
+    fn from(reuse: Reuse) -> ReuseBlock {
+        let Reuse { prompt_tokens, found_tokens } = reuse;
+        ReuseBlock { prompt_tokens, found_tokens }
+    }
+}
+
+impl ReuseBlock {
+    /// The share of the tokens that is found.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.found_tokens as f64 / self.prompt_tokens.max(1) as f64
     }
 }
 

@@ -19,7 +19,8 @@ pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
 pub use group::GroupBlock;
 pub use level::{
-    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, ReuseBlock, SpanBlock, WindowBlock,
+    load_label,
 };
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};

@@ -80,12 +80,20 @@ pub struct DataBlock {
     pub turns: u64,
     /// Requests left out because they are for another path.
     pub other_paths: u64,
+    /// Prompts left out for their lengths, or by the rules of another tool.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub filtered: u64,
     /// Prompts sent without their images.
     pub images: u64,
     /// Answers whose length the file says.
     pub lengths_said: u64,
     /// Answers whose length is estimated from their recorded text.
     pub lengths_estimated: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 impl From<&Contents> for DataBlock {
@@ -100,6 +108,7 @@ impl From<&Contents> for DataBlock {
             failed: of.failed,
             turns: of.turns,
             other_paths: of.other_paths,
+            filtered: of.filtered,
             images: of.images,
             lengths_said: of.lengths_said,
             lengths_estimated: of.lengths_estimated,

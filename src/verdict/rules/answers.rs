@@ -11,6 +11,13 @@ const PROMPT_OFF_NOTED: f64 = 0.02;
 /// Beyond it, no chat template explains it for prompts of usual length: another load was measured.
 const PROMPT_OFF_MAX: f64 = 0.2;
 const CACHED_SHARE_MAX: f64 = 0.01;
+/// Difference between the cached share and that of an unlimited cache that is worth a line.
+const CACHE_SHARE_NOTED: f64 = 0.02;
+/// Beyond it, another load was measured than was meant.
+const CACHE_SHARE_OFF_MAX: f64 = 0.1;
+/// Tokens of a prompt that a cache may lose to the size of its blocks, or find of what a template adds: two blocks of the
+/// largest usual size.
+const CACHE_TOKENS_OFF: f64 = 64.0;
 /// Tokens per content event above which the gap between events is no gap between tokens.
 const BUNDLE_MAX: f64 = 1.5;
 /// Share of answers in a single event above which TPOT speaks for the others only.
@@ -23,6 +30,7 @@ pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
     found.extend(early_stop(facts));
     found.extend(prompt_tokens(plan, facts));
     found.extend(cache_hits(plan, facts));
+    found.extend(cache_share(plan, facts));
     found.extend(token_source(facts));
     found.extend(bundled(plan, facts));
     found.extend(hidden_reasoning(facts));
@@ -81,6 +89,35 @@ fn cache_hits(plan: &Plan, facts: &Facts) -> Option<Finding> {
         format!("{share} of the prompt tokens came from the cache, though no two prompts begin alike");
     let remedy = "clear the server's cache, and give a --seed that it has not seen";
     Some(Finding::new(Rule::CacheHitsUnwanted, Grade::Warn, evidence, remedy))
+}
+
+/// What the prompts have in common was found, and no more.
+fn cache_share(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    let tokens = &facts.tokens;
+    let (planned, cached) = (facts.cache_share_planned?, tokens.cached? as f64);
+    // Where nothing is shared, another rule looks for what was found all the same.
+    if planned <= 0.0 || tokens.prompt == 0 {
+        return None;
+    }
+    let found = cached / tokens.prompt as f64;
+    let coarse = CACHE_TOKENS_OFF * tokens.prompt_known as f64 / tokens.prompt as f64;
+    let of_template = beyond_words(plan, facts) / tokens.prompt as f64;
+    let off = found - planned;
+    if (-CACHE_SHARE_NOTED - coarse..=CACHE_SHARE_NOTED + coarse + of_template).contains(&off) {
+        return None;
+    }
+    let grade = if off.abs() > CACHE_SHARE_OFF_MAX + coarse { Grade::Warn } else { Grade::Info };
+    let evidence = format!(
+        "{} of the prompt tokens came from the cache, where an unlimited one finds {}",
+        percent(found, 1.0),
+        percent(planned, 1.0)
+    );
+    let remedy = if off < 0.0 {
+        "give the server a larger cache, send what begins alike to one server, or send more requests than meet it cold"
+    } else {
+        "clear the server's cache, and give a --seed that it has not seen"
+    };
+    Some(Finding::new(Rule::CacheShareOff, grade, evidence, remedy))
 }
 
 /// Prompt tokens beyond the words asked for, in all; 0 where prompts have no one length.

@@ -159,6 +159,31 @@ fn prompts_may_be_two_in_a_hundred_off() {
 }
 
 #[test]
+fn a_cache_is_to_find_what_prompts_have_in_common() {
+    let mut plan = Plan::new(1);
+    plan.workload.prefix = Some(Prefix::new(1872, 1));
+    // 1000 prompts of 2000 tokens: off by 0.02 for the rule and 64 of 2000 for the blocks is as planned.
+    let found = |planned, cached: u64| {
+        let found = found_with(&plan, |f| {
+            (f.tokens.prompt, f.tokens.prompt_known, f.tokens.cached) = (2_000_000, 1000, Some(cached));
+            f.cache_share_planned = planned;
+        });
+        let found = found.iter().filter(|finding| finding.rule == Rule::CacheShareOff);
+        found.map(|finding| (finding.rule, finding.grade)).collect::<Vec<_>>()
+    };
+    let off = |grade| vec![(Rule::CacheShareOff, grade)];
+    assert_eq!(found(Some(0.9), 1_800_000), []);
+    assert_eq!(found(Some(0.9), 1_700_000), []);
+    assert_eq!(found(Some(0.9), 1_690_000), off(Grade::Info));
+    assert_eq!(found(Some(0.9), 1_530_000), off(Grade::Warn));
+    assert_eq!(found(Some(0.9), 0), off(Grade::Warn));
+    assert_eq!(found(Some(0.5), 1_110_000), off(Grade::Info));
+    assert_eq!(found(Some(0.5), 1_300_000), off(Grade::Warn));
+    assert_eq!(found(Some(0.0), 0), []);
+    assert_eq!(found(None, 1_300_000), []);
+}
+
+#[test]
 fn a_cache_may_hit_only_what_was_asked_to_be_repeated() {
     let cached = |plan: &Plan, tokens| {
         let found = found_with(plan, |f| f.tokens.cached = tokens);
@@ -179,7 +204,7 @@ fn a_cache_may_hit_only_what_was_asked_to_be_repeated() {
     (plan.workload.distinct, plan.workload.prefix) = (Some(1000), None);
     assert_eq!(cached(&plan, Some(100_000)), warn(Rule::CacheHitsUnwanted));
     // With the shared words prompts are longer than the 128 tokens reported.
-    plan.workload.prefix = Some(Prefix { words: 500, pool: 1 });
+    plan.workload.prefix = Some(Prefix::new(500, 1));
     assert_eq!(cached(&plan, Some(100_000)), warn(Rule::PromptTokensOff));
 }
 

@@ -150,7 +150,7 @@ impl Server {
         let target = Target {
             routes: vec![route],
             templates: vec![plan.template("simulated").expect("a body")],
-            content: Content::new(&plan.workload),
+            content: Content::new(plan),
             mix: Mix::equal(1),
         };
         let settings =
