@@ -33,6 +33,12 @@ pub enum Purpose {
     PrefixChoice = 11,
     /// The words of a beginning that warm-up prompts share, disjoint from the measured ones.
     WarmupPrefix = 12,
+    /// Number of turns of a session.
+    SessionTurns = 30,
+    /// The pause before a later turn.
+    TurnPauses = 31,
+    /// The words that a later turn adds.
+    TurnPrompt = 32,
     /// The words of a hashed block of a trace.
     TraceBlock = 20,
     /// The order of the prompts of a data set, once for each pass through it.

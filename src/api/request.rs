@@ -61,6 +61,8 @@ pub(super) enum Part {
     Prompt,
     /// The prompt within a JSON string.
     PromptInside,
+    /// The messages of a conversation, JSON objects with commas between them.
+    Messages,
     /// The largest number of tokens of the answer.
     Limit,
 }
@@ -98,6 +100,42 @@ impl Template {
         Ok(Template { parts: raw.fields(model, stream)?.into_parts() })
     }
 
+    /// The same body for a whole conversation, which is written by [`Template::write_list`]: its messages, or input items,
+    /// stand in place of the one prompt. `None` where the body has no list of them, or the user's fields replace it.
+    #[must_use]
+    pub fn of_list(&self) -> Option<Template> {
+        let place = self.parts.iter().position(|part| *part == Part::Prompt)?;
+        let mut parts = self.parts.clone();
+        let (Part::Fixed(before), Part::Fixed(after)) =
+            (parts.get(place.checked_sub(1)?)?.clone(), parts.get(place + 1)?.clone())
+        else {
+            return None;
+        };
+        let around = match (before.strip_suffix(ONE_MESSAGE), after.strip_prefix(b"}")) {
+            (Some(before), Some(after)) => (before.to_vec(), after.to_vec()),
+            // Responses take one text, or a list of items in its place.
+            _ if before.ends_with(br#""input":"#) => {
+                ([&before[..], b"["].concat(), [b"]", &after[..]].concat())
+            }
+            _ => return None,
+        };
+        (parts[place - 1], parts[place + 1]) = (Part::Fixed(around.0), Part::Fixed(around.1));
+        parts[place] = Part::Messages;
+        Some(Template { parts })
+    }
+
+    /// Appends the body of a conversation to `out`; of [`Template::of_list`] alone.
+    pub fn write_list(&self, out: &mut Vec<u8>, messages: &[u8], max_tokens: u32) {
+        for part in &self.parts {
+            match part {
+                Part::Fixed(bytes) => out.extend_from_slice(bytes),
+                Part::Messages => out.extend_from_slice(messages),
+                Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
+                Part::Prompt | Part::PromptInside => {}
+            }
+        }
+    }
+
     /// Appends the body of one request to `out`.
     pub fn write(&self, out: &mut Vec<u8>, prompt: &str, max_tokens: u32) {
         for part in &self.parts {
@@ -111,11 +149,15 @@ impl Template {
                     out.pop();
                     out.remove(start);
                 }
+                Part::Messages => {}
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
             }
         }
     }
 }
+
+/// What stands in a body before the text of its one message.
+const ONE_MESSAGE: &[u8] = br#"{"role":"user","content":"#;
 
 /// What the body of a dialect is made of.
 pub(super) struct Order<'a> {
@@ -249,6 +291,6 @@ pub(super) fn fixed(text: &str) -> Part {
 
 /// Appends `text` as a JSON string. `serde_json` copies the runs between two characters that need an escape: a
 /// prompt of plain words is one copy.
-fn write_string(out: &mut Vec<u8>, text: &str) {
+pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a Vec takes every write, and a string is always JSON");
 }

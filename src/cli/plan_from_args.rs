@@ -11,6 +11,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
 use crate::stats::Quantile;
 
+mod conversation;
 mod data;
 mod lengths;
 mod levels;
@@ -175,6 +176,7 @@ fn workload(
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
     lengths::set(args, workload)?;
+    conversation::set(args, workload)?;
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if tool == Tool::Aiperf && args.random_output_len.is_none() {
         notes.push(format!(

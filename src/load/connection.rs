@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 use std::io;
 
+use crate::api::talk::Reply;
 use crate::exchange::Exchange;
 use crate::load::agenda::Due;
 use crate::load::target::TlsRoute;
@@ -60,6 +61,8 @@ pub(super) struct Connection {
     pub(super) watched: Option<TimeoutPhase>,
     /// Stamps of the content events, where they are kept.
     pub(super) times: Vec<u64>,
+    /// What was answered, where a later turn repeats it.
+    pub(super) reply: Reply,
 }
 
 impl Connection {
@@ -87,6 +90,7 @@ impl Connection {
             looked_at: Stamp::MAX,
             watched: None,
             times: Vec::new(),
+            reply: Reply::default(),
         }
     }
 

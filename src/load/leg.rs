@@ -234,6 +234,18 @@ impl Leg {
         Item { seed: self.seed, phase: self.phase, index }
     }
 
+    /// Whether what it sends are sessions that may have several turns.
+    #[must_use]
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.target.content.has_sessions(self.phase)
+    }
+
+    /// Whether answers are gathered, because later turns repeat them.
+    #[must_use]
+    pub(crate) fn gathers_replies(&self) -> bool {
+        self.has_sessions()
+    }
+
     /// How the answer to a request is read that asks for so many tokens.
     #[must_use]
     pub(crate) fn ask_of(&self, max_tokens: u32) -> Ask {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
+use crate::api::talk::History;
 use crate::plan::{Address, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::trace::Entry;
@@ -142,9 +143,19 @@ impl Route {
 
     /// Writes a POST request with `body` into `out`.
     pub fn post(&self, body: &[u8], out: &mut Vec<u8>) {
+        self.post_with(None, body, out);
+    }
+
+    /// The same with one more header, whose name and value are taken as checked.
+    fn post_with(&self, header: Option<(&str, String)>, body: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(body.len().to_string().as_bytes());
+        if let Some((name, value)) = header {
+            for part in ["\r\n", name, ": ", &value] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
         out.extend_from_slice(b"\r\n\r\n");
         out.extend_from_slice(body);
     }
@@ -223,13 +234,13 @@ impl Desk {
 }
 
 impl Target {
-    /// The endpoint that request `index` goes to: in turn, by the index over all shards.
+    /// The endpoint that session `index` goes to, with all of its turns: in turn, by the index over all shards.
     #[must_use]
     pub fn route_of(&self, index: u64) -> usize {
         (index % self.routes.len() as u64) as usize
     }
 
-    /// The model that request `index` asks for: the next one after each round of the endpoints.
+    /// The model that session `index` asks for: the next one after each round of the endpoints.
     #[must_use]
     pub fn model_of(&self, index: u64) -> usize {
         (index / self.routes.len() as u64 % self.templates.len() as u64) as usize
@@ -242,7 +253,25 @@ impl Target {
         desk.body.clear();
         let limit = self.content.output_tokens(item);
         self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
-        self.routes[self.route_of(item.index)].post(&desk.body, out);
+        self.post(item, desk, out);
+    }
+
+    /// Writes a later turn of the session that begins with `item`: what was said, in which templates, and how long an
+    /// answer it asks for.
+    pub fn write_turn(
+        &self,
+        item: Item,
+        (said, templates, max_tokens): (&History, (&Template, Option<&Template>), u32),
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        desk.body.clear();
+        said.write(&mut desk.body, templates, max_tokens);
+        self.post(item, desk, out);
+    }
+
+    fn post(&self, item: Item, desk: &Desk, out: &mut Vec<u8>) {
+        self.routes[self.route_of(item.index)].post_with(self.content.session_header(item), &desk.body, out);
     }
 
     /// The same for a request of a trace. Returns the longest answer that it asks for, tokens.
@@ -251,7 +280,7 @@ impl Target {
         desk.body.clear();
         let template = &self.templates[self.model_of(index)];
         let max_tokens = self.content.write_recorded(&mut desk.body, template, of, &mut desk.prompt);
-        self.routes[self.route_of(index)].post(&desk.body, out);
+        self.post(of.0, desk, out);
         max_tokens
     }
 }

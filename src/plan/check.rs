@@ -38,6 +38,8 @@ impl Plan {
         self.check_raw()?;
         self.check_trace()?;
         self.check_data()?;
+        self.check_conversation()?;
+        self.check_session_header()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -104,6 +106,13 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// One more header, under the rules of all others.
+    fn check_session_header(&self) -> Result<(), Error> {
+        let Some(name) = &self.workload.session_header else { return Ok(()) };
+        check_header(&Header { name: name.clone(), value: String::new() })
+            .map_err(|error| Error { subject: "--session-header".to_owned(), ..error })
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -401,7 +410,7 @@ fn check_prompts(workload: &Workload) -> Result<(), Error> {
 }
 
 /// Lengths that are distributions with bounds that leave something, and nothing below `least`.
-fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
+pub(super) fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
     let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
     match *lengths {
         Lengths::Drawn(Distribution::Lognormal { median, sigma, .. }) => {

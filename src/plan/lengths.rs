@@ -121,10 +121,11 @@ impl Lengths {
 }
 
 impl Workload {
-    /// The words of each prompt, those of a shared prefix among them, if all prompts have as many.
+    /// The words of each prompt, those of a shared prefix among them, if all prompts have as many. Those of conversations
+    /// grow from turn to turn.
     #[must_use]
     pub fn prompt_words(&self) -> Option<u32> {
-        if self.is_recorded() {
+        if self.is_recorded() || self.conversation.is_some() {
             return None;
         }
         let shared = self.prefix.map_or(0, |prefix| prefix.words);
@@ -143,6 +144,7 @@ impl Workload {
         match self.prefix {
             _ if self.trace.is_some() => "those of the trace".to_owned(),
             _ if self.data.is_some() => "those of the data set".to_owned(),
+            None if self.conversation.is_some() => format!("{} in a first turn", self.input_words),
             None => self.input_words.to_string(),
             Some(Prefix { words, .. }) => format!("{words} shared + {}", self.input_words),
         }

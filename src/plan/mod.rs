@@ -10,6 +10,7 @@
 
 mod body;
 mod check;
+mod conversation;
 mod data;
 mod endpoint;
 mod error;
@@ -22,6 +23,7 @@ mod text;
 mod trace;
 mod until;
 
+pub use conversation::{Conversation, Replies};
 pub use data::{DataSet, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
@@ -248,6 +250,13 @@ pub struct Workload {
     /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSet>,
+    /// Sessions of several turns; absent: each request is a session of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Conversation>,
+    /// Name of a request header whose value is the same for all turns of a session and another for each session, by
+    /// which routers keep a session at one server; absent: none is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_header: Option<String>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -541,6 +550,8 @@ impl Default for Workload {
             prefix: None,
             trace: None,
             data: None,
+            conversation: None,
+            session_header: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

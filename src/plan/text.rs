@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
-    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Arrivals, Burn, Client, Conversation, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure,
+    Header, Keep, LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, Replies,
+    RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -265,6 +265,14 @@ fn full_plan() -> Plan {
             prefix: Some(Prefix { words: 1, pool: 1 }),
             trace: Some(full_trace()),
             data: Some(full_data()),
+            conversation: Some(Conversation {
+                turns: lengths,
+                delay_ms: lengths,
+                delay_ratio: 1.0,
+                later_words: Some(lengths),
+                replies: Replies::Live,
+            }),
+            session_header: Some(String::new()),
             choices: 1,
             options,
             sampling,

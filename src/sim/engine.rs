@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::talk::Reply;
 use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
-    Agenda, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE, Reading,
-    Replayed, Requests, ShardReport, Watch, Work, later, next_limit,
+    Agenda, ClosedLoop, Deadlines, Ear, Gatherer, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE,
+    Reading, Replayed, Requests, ShardReport, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
-use crate::metrics::{Class, Flags, Phase, Record};
+use crate::metrics::{Class, Flags, Phase};
 use crate::mock::Paper;
 use crate::plan::{Level, Plan, Timestamps};
 use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
@@ -75,6 +76,8 @@ struct Client {
     last_content_read: u64,
     last_read: Stamp,
     times: Vec<u64>,
+    /// What was answered, where a later turn repeats it.
+    reply: Reply,
 }
 
 /// Simulated time between two looks at the user's wishes and the live view.
@@ -305,7 +308,7 @@ impl SimEngine {
             self.clients.push(Client::new());
             self.clients.len() - 1
         });
-        let mut record = Record::planned(due.index, due.plan);
+        let mut record = due.record();
         record.permit = permit;
         record.phase = work.leg.phase;
         record.endpoint = work.leg.target.route_of(due.index) as u16;
@@ -421,6 +424,7 @@ impl Client {
             last_content_read: u64::MAX,
             last_read: Stamp::ZERO,
             times: Vec::new(),
+            reply: Reply::default(),
         }
     }
 
@@ -431,6 +435,7 @@ impl Client {
         self.last_read = now;
         self.last_content_read = u64::MAX;
         self.times.clear();
+        self.reply.clear();
     }
 }
 
@@ -452,6 +457,10 @@ fn hear(
     work.check.read_bytes += bytes.len() as u64;
     let arrival = Arrival { read: at, kernel: None, read_no: client.read_no, late: false };
     let heard = (&mut client.last_content_read, &mut client.times);
+    if work.gathers_replies {
+        let mut ear = Gatherer::new(Ear::new(work, gauges, heard), &mut client.reply);
+        return client.exchange.on_bytes(&arrival, bytes, json, &mut ear);
+    }
     let mut ear = Ear::new(work, gauges, heard);
     client.exchange.on_bytes(&arrival, bytes, json, &mut ear)
 }
@@ -471,7 +480,7 @@ fn settle(
     gauges.on_done(record.outcome.is_ok());
     // An answer that takes no time would be asked for again at the same moment, for ever.
     let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
-    work.agenda.on_done(client.due.user, now, pause);
+    work.go_on(&client.due, &record, &client.reply, (now, pause));
     client.busy = false;
     *permits += 1;
     spare.push(slot);

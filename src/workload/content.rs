@@ -15,7 +15,7 @@ use super::recording::Recording;
 use super::trace::{Entry, Error};
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Lengths, Prefix, Workload};
+use crate::plan::{Conversation, Lengths, Prefix, Workload};
 use crate::rng::{self, Purpose};
 
 /// Which request of a run is meant.
@@ -40,12 +40,14 @@ pub struct Item {
 ///   request has the length of one of the first of them, and words.
 #[derive(Clone, Debug)]
 pub struct Content {
-    input: Lengths,
-    output: Lengths,
+    pub(super) input: Lengths,
+    pub(super) output: Lengths,
     prefix: Option<Prefix>,
     distinct: Option<u64>,
     script: Option<Script>,
     extra_body: Map<String, Value>,
+    pub(super) conversation: Option<Conversation>,
+    pub(super) session_header: Option<String>,
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -76,6 +78,8 @@ impl Content {
             distinct: workload.distinct,
             script: None,
             extra_body: workload.extra_body.clone(),
+            conversation: workload.conversation.clone(),
+            session_header: workload.session_header.clone(),
         }
     }
 
@@ -216,7 +220,7 @@ impl Content {
     }
 
     /// The request that request `index` is or repeats.
-    fn entry(&self, index: u64) -> u64 {
+    pub(super) fn entry(&self, index: u64) -> u64 {
         index % self.distinct.unwrap_or(u64::MAX).max(1)
     }
 }

@@ -138,8 +138,14 @@ pub(crate) fn run_through(
 
 /// The same plan in virtual time, against a server without a socket.
 pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> Run {
+    simulate_with(plan, level, |settings| settings.serving = serving)
+}
+
+/// The same with other settings of the server.
+pub(crate) fn simulate_with(plan: &Plan, level: &Level, change: impl FnOnce(&mut Settings)) -> Run {
     let (tape, spool) = spool();
-    let settings = Settings { serving, ..Settings::default() };
+    let mut settings = Settings::default();
+    change(&mut settings);
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
         target: target_with(plan, script(plan)),

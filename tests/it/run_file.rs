@@ -60,6 +60,8 @@ pub(crate) fn plan() -> Plan {
             prefix: None,
             trace: None,
             data: None,
+            conversation: None,
+            session_header: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,

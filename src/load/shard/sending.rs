@@ -9,7 +9,7 @@ use super::work::Work;
 use crate::load::agenda::Due;
 use crate::load::connection::{Connection, State};
 use crate::load::leg::Halt;
-use crate::metrics::{Class, Flags, Kind, Record};
+use crate::metrics::{Class, Flags, Kind};
 use crate::sys::epoll::Interest;
 use crate::time::Stamp;
 
@@ -42,7 +42,7 @@ impl Shard {
             return work.leg.signal.halt(Halt::Abort);
         };
         let route = work.leg.target.route_of(due.index);
-        let mut record = Record::planned(due.index, due.plan);
+        let mut record = due.record();
         record.permit = permit;
         record.phase = work.leg.phase;
         record.endpoint = route as u16;
@@ -64,6 +64,7 @@ impl Shard {
         connection.is_sent = false;
         connection.tried = 0;
         connection.times.clear();
+        connection.reply.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
         connection.exchange.begin(work.leg.ask_of(request.max_tokens), record);
