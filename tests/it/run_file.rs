@@ -12,10 +12,10 @@ use tokload::plan::{
     Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
-use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
+use tokload::run::{Example, LevelResult, RecordRange, Sessions, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
     DataBlock, EnvironmentBlock, LengthenedBlock, LevelBlock, SeenBlock, SelftestBlock, SideFile,
-    TargetBlock, TraceBlock,
+    TargetBlock, TraceBlock, TurnBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -667,6 +667,15 @@ fn a_written_file_conforms_to_the_published_schema() {
     repeated.target.prefix_cache_reset = Some(false);
     repeated.trace = Some(trace_block());
     repeated.data = Some(data_block());
+    repeated.levels[0].sessions = Some(Sessions { begun: 3, finished: 1, broken: 1, ..Sessions::default() });
+    let of_level = &repeated.levels[0];
+    repeated.levels[0].turns = Some(vec![TurnBlock {
+        turn: 16,
+        and_later: true,
+        counts: of_level.counts.clone(),
+        distributions: of_level.distributions.clone(),
+        tokens: of_level.tokens.clone(),
+    }]);
     let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
     assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
     assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());

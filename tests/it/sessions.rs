@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokload::metrics::{Class, Flags, Record};
 use tokload::mock::Faults;
 use tokload::model::{self, Batching, PrefixCache, Serving};
-use tokload::plan::{Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Stop};
+use tokload::plan::{Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Slo, Stop};
 use tokload::run::Sessions;
+use tokload::summary::{self, Input};
 
 use crate::rig::{self, Run};
 
@@ -124,6 +125,30 @@ fn numbers_of_turns_are_drawn_and_all_of_them_are_sent() {
     assert_eq!(run.result.sessions().unwrap().finished, 40);
     let again = rig::simulate(&plan, serving(), &level(Load::closed(4), Some(40), None));
     assert_eq!(run.records, again.records);
+}
+
+#[test]
+fn turns_are_told_apart_and_pauses_are_no_turnaround_of_the_client() {
+    let load = Load { think_s: 1.0, ..Load::closed(3) };
+    let run = rig::simulate(&plan(4), serving(), &level(load, None, Some(100.0)));
+    let summary = summary::level(&Input::new(&run.result, Some(&run.records), Slo::default()));
+    let rows: Vec<_> = summary
+        .turns
+        .iter()
+        .map(|row| {
+            (row.turn, row.tokens.prompt / row.counts.ok, row.tokens.cached.unwrap_or(0) / row.counts.ok)
+        })
+        .collect();
+    assert_eq!(rows, [(1, 40, 0), (2, 70, 32), (3, 100, 64), (4, 130, 96)]);
+    let ok: u64 = summary.turns.iter().map(|row| row.counts.ok).sum();
+    assert_eq!(ok, summary.counts.ok, "every request is in one row");
+    let ttft = |row: usize| summary.turns[row].distributions[0].sum / summary.turns[row].counts.ok as f64;
+    // 6 or 38 tokens to compute after the first turn's 40: a cache spares nearly all of what was said.
+    assert!(ttft(1) < ttft(0));
+    let little = summary.statistics.unwrap().little.unwrap();
+    // Three pauses of half a second and one of a second for every four requests.
+    assert!((little.pause_s.unwrap() - 0.625).abs() < 0.01, "{little:?}");
+    assert!(little.turnaround_s.unwrap().abs() < 0.01, "{little:?}");
 }
 
 /// The third turn is too long for the server, which refuses it: the session ends there.

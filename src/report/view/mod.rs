@@ -10,6 +10,7 @@ mod findings;
 mod notes;
 mod repeats;
 mod rows;
+mod turns;
 mod until;
 
 pub use findings::{noted, of_plan};
@@ -25,6 +26,8 @@ pub struct View {
     pub table: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
     pub repeats: Table,
+    /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
+    pub turns: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// What the run is worth; `None` if it is not judged.
@@ -128,6 +131,7 @@ impl View {
                 rows: run.levels.iter().flat_map(rows::of).collect(),
             },
             repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
+            turns: Table { head: "turn", columns: turns::COLUMNS.to_vec(), rows: turns::rows(run) },
             budget: Table {
                 head: "client",
                 columns: budget::COLUMNS.to_vec(),
@@ -139,6 +143,7 @@ impl View {
             notes: notes::of(run)
                 .into_iter()
                 .chain(until::notes(run))
+                .chain(turns::notes(run))
                 .chain(cache::note(run))
                 .chain(repeats::note(run))
                 .collect(),

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::distribution::{DistributionBlock, by_metric};
 use super::findings::FindingBlock;
 use super::self_check::SelfCheckBlock;
+use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Level, Load};
-use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
+use crate::run::{Example, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
@@ -68,6 +69,12 @@ pub struct LevelBlock {
     /// How it went with the plan's wish to know a figure well; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengthened: Option<LengthenedBlock>,
+    /// The turns of sessions apart; absent where no session has a second one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Vec<TurnBlock>>,
+    /// What became of the sessions; absent where each request was one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
@@ -165,6 +172,8 @@ impl LevelBlock {
             series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             lengthened: result.lengthened.map(LengthenedBlock::from),
+            turns: None,
+            sessions: result.sessions(),
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
@@ -194,6 +203,8 @@ impl LevelBlock {
         self.tokens = summary.tokens.clone();
         self.in_flight = summary.in_flight;
         self.statistics.clone_from(&summary.statistics);
+        let turns: Vec<TurnBlock> = summary.turns.iter().map(TurnBlock::new).collect();
+        self.turns = (!turns.is_empty()).then_some(turns);
     }
 }
 

@@ -413,6 +413,7 @@ fn known() -> Statistics {
         latency_grows: false,
     };
     let little = LittleStatistics {
+        pause_s: None,
         start_ns: 0,
         end_ns: 102_000_000_000,
         in_flight: 14.0,
