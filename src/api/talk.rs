@@ -101,10 +101,11 @@ impl History {
         matches!(dialect, Dialect::OpenaiChat | Dialect::Messages | Dialect::Responses | Dialect::OllamaChat)
     }
 
-    /// Bytes that it takes.
+    /// All of it: a JSON array of messages or items, or a transcript.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.said.len()
+    pub fn text(&self) -> String {
+        let said = String::from_utf8_lossy(&self.said);
+        if History::is_list(self.dialect) { format!("[{said}]") } else { said.into_owned() }
     }
 
     /// The user has said this.
@@ -134,6 +135,15 @@ impl History {
             }
             _ => false,
         }
+    }
+
+    /// The model has answered with this message, as a file has it. `false` where the dialect has no messages.
+    pub fn message_of_file(&mut self, message: &str) -> bool {
+        let is_list = History::is_list(self.dialect);
+        if is_list {
+            self.object(message.trim().as_bytes());
+        }
+        is_list
     }
 
     /// The model has answered. Of its calls the first `calls` are repeated, whose results must follow: servers refuse

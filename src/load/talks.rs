@@ -1,8 +1,9 @@
 //! The conversations of one shard that are under way: what was said in each, and the next turn as it is sent.
 //!
-//! Between two turns a conversation holds its history and nothing else, in the form in which it is sent again: as many
-//! as users in a closed loop, as many as are under way in an open one. The first turn of a session is an ordinary request
-//! ([`Requests`](super::requests::Requests)); a conversation is opened when it has been answered and another turn follows.
+//! Between two turns a conversation holds its history and its next turn, in the form in which they are sent: as many
+//! conversations as users in a closed loop, as many as are under way in an open one. The first turn of a session is an
+//! ordinary request ([`Requests`](super::requests::Requests)); a conversation is opened when it has been answered and
+//! another turn follows. What a turn adds is `workload`'s, how it is written `api::talk`'s.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,10 +12,14 @@ use std::time::Duration;
 use crate::api::request::Template;
 use crate::api::talk::{History, Reply};
 use crate::load::leg::Leg;
-use crate::load::requests::Written;
+use crate::load::requests::{Written, hashed};
 use crate::load::target::Desk;
 use crate::metrics::{Class, Outcome};
+use crate::plan::Replies;
 use crate::run::Sessions;
+use crate::workload::deck::{Deck, Hand};
+use crate::workload::retold;
+use crate::workload::trace::{Entry, Prompt};
 
 /// The conversations of one shard in one leg.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct Talks {
     unwritten: VecDeque<u64>,
     /// By model, the template of a whole conversation, where the dialect has a list of messages.
     lists: Vec<Option<Template>>,
+    /// The data set that turns are taken from; they are synthetic without one.
+    data: Option<Hand>,
     counts: Sessions,
     scratch: String,
 }
@@ -37,6 +44,8 @@ struct Talk {
     turns: u16,
     /// The turn that is sent next, or under way.
     turn: u16,
+    /// That turn, where it is one of a data set.
+    entry: Option<Box<Entry>>,
     max_tokens: u32,
     /// Of what the turn adds that is ours: the answers are the server's.
     hash: u64,
@@ -47,12 +56,12 @@ impl Talks {
     pub(crate) fn new(leg: Arc<Leg>) -> Talks {
         let dialect = leg.ask.dialect;
         let list = |template: &Template| template.of_list().filter(|_| History::is_list(dialect));
-        let lists = leg.target.templates.iter().map(list).collect();
         Talks {
+            lists: leg.target.templates.iter().map(list).collect(),
+            data: leg.target.content.deck().map(Deck::hand),
             leg,
             open: HashMap::new(),
             unwritten: VecDeque::new(),
-            lists,
             counts: Sessions::default(),
             scratch: String::new(),
         }
@@ -72,46 +81,105 @@ impl Talks {
         reply: &Reply,
     ) -> Option<Duration> {
         let item = self.leg.item(index);
-        let content = &self.leg.target.content;
-        let turns = self.open.get(&index).map_or_else(|| content.turns(item), |talk| talk.turns);
+        let turns =
+            self.open.get(&index).map_or_else(|| self.leg.target.content.turns(item), |talk| talk.turns);
         let next = turn + 1;
         let unsent = u64::from(turns.saturating_sub(next));
-        if !outcome.is_ok() {
+        if outcome.is_ok() && unsent == 0 {
             self.open.remove(&index);
-            if matches!(outcome.class, Class::Unfinished | Class::Cancelled) {
+            self.counts.finished += 1;
+            return None;
+        }
+        let goes_on = if outcome.is_ok() { self.go_on(index, (next, turns), reply) } else { None };
+        if goes_on.is_none() {
+            self.open.remove(&index);
+            // A file that broke off ends the level as well.
+            if outcome.is_ok() || matches!(outcome.class, Class::Unfinished | Class::Cancelled) {
                 self.counts.cut += 1;
                 self.counts.turns_cut += unsent;
             } else {
                 self.counts.broken += 1;
                 self.counts.turns_broken += unsent;
             }
-            return None;
         }
-        if unsent == 0 {
-            self.open.remove(&index);
-            self.counts.finished += 1;
-            return None;
-        }
-        let talk = self.open.entry(index).or_insert_with(|| {
-            let mut history = History::new(self.leg.ask.dialect);
+        goes_on
+    }
+
+    /// Makes turn `turn` of session `index`, after `reply`; `None` where the file that it is in broke off.
+    fn go_on(&mut self, index: u64, (turn, turns): (u16, u16), reply: &Reply) -> Option<Duration> {
+        let mut talk = match self.open.remove(&index) {
+            Some(talk) => talk,
+            None => self.opened(index, turns)?,
+        };
+        talk.turn = turn;
+        talk.written = None;
+        let said = match talk.entry.take() {
+            Some(before) => self.retell(index, &mut talk, &before, reply)?,
+            None => self.tell(index, &mut talk, reply),
+        };
+        self.open.insert(index, talk);
+        self.unwritten.push_back(index);
+        Some(self.leg.target.content.pause(self.leg.item(index), turn, said))
+    }
+
+    /// A conversation whose first turn has been sent.
+    fn opened(&mut self, index: u64, turns: u16) -> Option<Talk> {
+        let (item, content) = (self.leg.item(index), &self.leg.target.content);
+        let mut history = History::new(self.leg.ask.dialect);
+        let mut entry = None;
+        if let Some(data) = &mut self.data {
+            let place = content.place(item)?;
+            let first = data.entry(place)?;
+            retold::say(&mut history, &first, (item.seed, place), &mut self.scratch);
+            entry = Some(Box::new(first));
+        } else {
             self.scratch.clear();
             content.write_prompt(&mut self.scratch, item);
             history.user(&self.scratch);
-            Talk { history, turns, turn, max_tokens: 0, hash: 0, written: None }
-        });
-        talk.history.answer(reply, 0);
-        self.scratch.clear();
-        content.write_turn(&mut self.scratch, item, next);
-        talk.history.user(&self.scratch);
-        talk.turn = next;
-        talk.max_tokens = content.turn_tokens(item, next);
-        talk.hash = super::requests::hashed(place_of(index, next), self.scratch.as_bytes());
-        talk.written = None;
-        self.unwritten.push_back(index);
-        Some(content.pause(item, next, None))
+        }
+        Some(Talk { history, turns, turn: 0, entry, max_tokens: 0, hash: 0, written: None })
     }
 
-    /// A first turn, which was planned, is never sent.
+    /// What a synthetic turn adds. No file says a pause.
+    fn tell(&mut self, index: u64, talk: &mut Talk, reply: &Reply) -> Option<Duration> {
+        let (item, content) = (self.leg.item(index), &self.leg.target.content);
+        talk.history.answer(reply, 0);
+        self.scratch.clear();
+        content.write_turn(&mut self.scratch, item, talk.turn);
+        talk.history.user(&self.scratch);
+        talk.max_tokens = content.turn_tokens(item, talk.turn);
+        talk.hash = hashed(place_of(index, talk.turn), self.scratch.as_bytes());
+        None
+    }
+
+    /// What the next turn of a data set adds, with the pause that it gives; `None` where the file broke off.
+    fn retell(
+        &mut self,
+        index: u64,
+        talk: &mut Talk,
+        before: &Entry,
+        reply: &Reply,
+    ) -> Option<Option<Duration>> {
+        let (item, content) = (self.leg.item(index), &self.leg.target.content);
+        let place = content.place(item)?;
+        let next = self.data.as_mut()?.turn(place, talk.turn)?;
+        let replies = content.conversation(item.phase).map_or(Replies::Live, |talk| talk.replies);
+        let next = if next.is_whole() {
+            // What was said before is in it, or in nothing.
+            talk.history = History::new(self.leg.ask.dialect);
+            next
+        } else {
+            retold::answer(&mut talk.history, (before, reply), next, replies)
+        };
+        retold::say(&mut talk.history, &next, (item.seed, place), &mut self.scratch);
+        talk.max_tokens = content.recorded_tokens(item, &next);
+        talk.hash = hashed(place_of(index, talk.turn), self.scratch.as_bytes());
+        let pause = next.after_previous;
+        talk.entry = Some(Box::new(next));
+        Some(pause)
+    }
+
+    /// The request of `index`, a first or later turn, which was planned, is never sent.
     pub(crate) fn on_unsent(&mut self, index: u64, turn: u16) {
         if turn > 0
             && let Some(talk) = self.open.remove(&index)
@@ -146,13 +214,27 @@ impl Talks {
     /// The turn of session `index` that is due or under way, written anew.
     pub(crate) fn write(&self, index: u64, desk: &mut Desk, spare: &mut Vec<Vec<u8>>) -> Option<Written> {
         let talk = self.open.get(&index)?;
-        let target = &self.leg.target;
-        let model = target.model_of(index);
+        let (item, target) = (self.leg.item(index), &self.leg.target);
         let mut bytes = spare.pop().unwrap_or_default();
-        let templates = (&target.templates[model], self.lists[model].as_ref());
-        let said = (&talk.history, templates, talk.max_tokens);
-        target.write_turn(self.leg.item(index), said, desk, &mut bytes);
-        Some(Written { bytes, max_tokens: talk.max_tokens, hash: talk.hash, entry: None })
+        let max_tokens = match &talk.entry {
+            None => {
+                let model = target.model_of(index);
+                let templates = (&target.templates[model], self.lists[model].as_ref());
+                target.write_turn(item, (&talk.history, templates, talk.max_tokens), desk, &mut bytes);
+                talk.max_tokens
+            }
+            Some(entry) if entry.is_whole() => target.write_recorded((item, entry), desk, &mut bytes),
+            Some(entry) => {
+                let text = talk.history.text().into();
+                let prompt = match History::is_list(self.leg.ask.dialect) {
+                    true => Prompt::Messages { messages: text, tools: retold::tools(entry) },
+                    false => Prompt::Text(text),
+                };
+                let all = Entry { prompt, ..Entry::clone(entry) };
+                target.write_recorded((item, &all), desk, &mut bytes)
+            }
+        };
+        Some(Written { bytes, max_tokens, hash: talk.hash, entry: None })
     }
 
     /// What became of the sessions; those that are still open were cut off by the end.

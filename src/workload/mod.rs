@@ -11,6 +11,7 @@ pub mod preview;
 pub mod prompts;
 pub mod recorded;
 pub mod recording;
+pub mod retold;
 pub mod session;
 pub mod trace;
 mod words;

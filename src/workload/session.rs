@@ -30,6 +30,9 @@ impl Content {
     #[must_use]
     pub fn turns(&self, item: Item) -> u16 {
         let Some(conversation) = self.conversation(item.phase) else { return 1 };
+        if let (Some(deck), Some(place)) = (self.deck(), self.place(item)) {
+            return deck.turns(place);
+        }
         let drawn =
             lengths::draw(&conversation.turns, item.seed, Purpose::SessionTurns, self.entry(item.index));
         drawn.clamp(1, Conversation::TURNS_MAX) as u16

@@ -197,7 +197,8 @@ pub(crate) fn recording(plan: &Plan) -> Option<Arc<Recording>> {
 /// The data set that the plan takes its prompts from.
 pub(crate) fn deck(plan: &Plan) -> Option<Arc<Deck>> {
     let data = plan.workload.data.as_ref()?;
-    Some(Arc::new(Deck::look(data, plan.target.request_path(), opener(&data.file)).unwrap()))
+    let look = if plan.workload.conversation.is_some() { Deck::look_for_sessions } else { Deck::look };
+    Some(Arc::new(look(data, plan.target.request_path(), opener(&data.file)).unwrap()))
 }
 
 fn opener(file: &str) -> Open {

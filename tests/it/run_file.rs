@@ -622,6 +622,7 @@ fn data_block() -> DataBlock {
         format: "sharegpt".to_owned(),
         records: 9,
         prompts: 5,
+        later_turns: 7,
         malformed: 1,
         malformed_first: vec!["s.json:2: id: missing".to_owned()],
         unanswered: 1,

@@ -66,8 +66,11 @@ pub struct DataBlock {
     pub format: String,
     /// Records of the file.
     pub records: u64,
-    /// Prompts that requests took; a level with more requests took them again.
+    /// Prompts that requests took, or sessions; a level with more of them took them again.
     pub prompts: u64,
+    /// Later turns of these sessions; absent where only first questions were sent.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub later_turns: u64,
     /// Records that could not be read.
     pub malformed: u64,
     /// The first few of them: file, line and reason.
@@ -94,6 +97,7 @@ impl From<&Contents> for DataBlock {
             format: of.format.name().to_owned(),
             records: of.counts.records,
             prompts: of.prompts,
+            later_turns: of.later,
             malformed: of.counts.malformed,
             malformed_first: of.counts.first_errors.iter().map(ToString::to_string).collect(),
             unanswered: of.counts.unanswered,
@@ -105,4 +109,9 @@ impl From<&Contents> for DataBlock {
             lengths_estimated: of.lengths_estimated,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
