@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 
 use super::request::{Template, write_string};
 use super::{Channel, Dialect};
+use crate::wire::json::Value as Read;
 
 /// A part of a call that an answer makes. Empty where an event does not tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// Which of the calls of the answer it belongs to, by whatever number the dialect gives it.
+    /// Which of the calls of the answer it belongs to, by whatever number the dialect gives it; [`ALONE`] for one that comes
+    /// whole and without a number.
     pub place: u32,
     /// What the result of the call refers to.
     pub id: &'a str,
@@ -72,7 +74,8 @@ impl Reply {
 
     /// Takes a part of a call.
     pub fn call(&mut self, fragment: &Fragment<'_>) {
-        let known = self.calls.iter().position(|call| call.place == fragment.place);
+        let is_known = |call: &Call| call.place == fragment.place && fragment.place != ALONE;
+        let known = self.calls.iter().position(is_known);
         let at = known.unwrap_or_else(|| {
             self.calls.push(Call { place: fragment.place, ..Call::default() });
             self.calls.len() - 1
@@ -239,6 +242,28 @@ impl Call {
     fn arguments_text(&self) -> &str {
         if self.arguments.is_empty() { "{}" } else { &self.arguments }
     }
+}
+
+/// The place of a call of which this is all.
+pub const ALONE: u32 = u32::MAX;
+
+/// A value as JSON text, for arguments that come as objects.
+pub(super) fn json_of(value: Read<'_>) -> String {
+    fn of(value: Read<'_>) -> Value {
+        if value.is_object() {
+            return Value::Object(value.fields().map(|(name, value)| (name.to_owned(), of(value))).collect());
+        }
+        if value.is_array() {
+            return Value::Array(value.items().map(of).collect());
+        }
+        let number = || match value.as_u32() {
+            Some(count) => Some(Value::from(count)),
+            None => value.as_f64().map(Value::from),
+        };
+        let text = value.as_str().map(Value::from).or_else(|| value.as_bool().map(Value::from));
+        text.or_else(number).unwrap_or(Value::Null)
+    }
+    of(value).to_string()
 }
 
 /// Arguments as an object; what is none (an answer may end within it) is put into one.

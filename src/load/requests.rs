@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::api::talk::Reply;
 use crate::load::agenda::{Agenda, Due};
 use crate::load::leg::Leg;
-use crate::load::talks::Talks;
+use crate::load::talks::{Next, Talks};
 use crate::load::target::Desk;
 use crate::metrics::{Outcome, Phase};
 use crate::rng;
@@ -59,7 +58,7 @@ impl Requests {
     pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda, recorded: Option<Sends>) -> Requests {
         // Warm-up prompts are synthetic in any case.
         let data = leg.target.content.deck().filter(|_| leg.phase == Phase::Measured).map(Deck::hand);
-        let talks = leg.has_sessions().then(|| Talks::new(Arc::clone(&leg)));
+        let talks = leg.has_sessions().then(|| Talks::new(Arc::clone(&leg), recorded.as_ref()));
         Requests {
             leg,
             desk: Desk::default(),
@@ -108,13 +107,14 @@ impl Requests {
     /// The request of `due`: the one written ahead, or written now if there was no time. `None` where the file that it is
     /// in broke off.
     pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
-        if let Some(talks) = &mut self.talks {
-            if due.turn > 0 {
-                return talks.take(due.index, &mut self.desk, &mut self.spare);
-            }
-            talks.on_begin();
+        if due.turn > 0 {
+            return self.talks.as_mut()?.take(due.index, &mut self.desk, &mut self.spare);
         }
-        self.take_first(due)
+        let first = self.take_first(due);
+        if let (Some(talks), Some(first)) = (&mut self.talks, &first) {
+            talks.on_begin(due.index, first.entry.as_deref());
+        }
+        first
     }
 
     /// The first request of a session.
@@ -146,9 +146,9 @@ impl Requests {
         }
     }
 
-    /// The request of `due` has ended: `Some` pause before the next turn of its session, or `None` where that has ended
-    /// with it. `reply` is what was answered, where the leg gathers it.
-    pub(crate) fn on_end(&mut self, due: &Due, outcome: Outcome, reply: &Reply) -> Option<Duration> {
+    /// The request of `due` has ended: when the next turn of its session is planned, or `None` where that has ended with
+    /// it. `reply` is what was answered, where the leg gathers it.
+    pub(crate) fn on_end(&mut self, due: &Due, outcome: Outcome, reply: &Reply) -> Option<Next> {
         self.talks.as_mut()?.on_end(due.index, due.turn, outcome, reply)
     }
 

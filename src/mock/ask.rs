@@ -167,7 +167,11 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
         Surface::Text | Surface::OllamaGenerate | Surface::LlamaCpp => {
             fields["prompt"].as_str().into_iter().collect()
         }
-        Surface::Embeddings | Surface::Responses => fields["input"].as_str().into_iter().collect(),
+        Surface::Embeddings | Surface::Responses => {
+            let items = fields["input"].as_array().into_iter().flatten();
+            let items = items.filter_map(|item| item["content"].as_str());
+            fields["input"].as_str().into_iter().chain(items).collect()
+        }
         Surface::Sglang => fields["text"].as_str().into_iter().collect(),
     };
     let words = texts.iter().flat_map(|text| fields::tokens(text)).map(|word| {

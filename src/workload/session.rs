@@ -23,13 +23,18 @@ impl Content {
     /// Whether requests of `phase` may be sessions of several turns.
     #[must_use]
     pub fn has_sessions(&self, phase: Phase) -> bool {
-        self.conversation(phase).is_some()
+        let replays = || self.recording().is_some_and(|recording| recording.has_sessions());
+        phase == Phase::Measured && (self.conversation(phase).is_some() || replays())
     }
 
-    /// Turns of the session that begins with `item`, at least 1. Warm-up requests stand alone.
+    /// Turns of the session that begins with `item`, at least 1. Warm-up requests stand alone. Those of a trace are the
+    /// recording's.
     #[must_use]
     pub fn turns(&self, item: Item) -> u16 {
         let Some(conversation) = self.conversation(item.phase) else { return 1 };
+        if self.recording().is_some() {
+            return 1;
+        }
         if let (Some(deck), Some(place)) = (self.deck(), self.place(item)) {
             return deck.turns(place);
         }
@@ -38,7 +43,8 @@ impl Content {
         drawn.clamp(1, Conversation::TURNS_MAX) as u16
     }
 
-    /// The pause before turn `turn` (from 1) of the session that begins with `item`. `said` is the one that a file gives.
+    /// The pause before turn `turn` (from 1) of the session that begins with `item`. `said` is the one that a file gives;
+    /// where it gives none, there is none in a trace.
     #[must_use]
     pub fn pause(&self, item: Item, turn: u16, said: Option<Duration>) -> Duration {
         let Some(conversation) = self.conversation(item.phase) else { return said.unwrap_or_default() };

@@ -143,12 +143,26 @@ pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> 
 
 /// The same with other settings of the server.
 pub(crate) fn simulate_with(plan: &Plan, level: &Level, change: impl FnOnce(&mut Settings)) -> Run {
-    let (tape, spool) = spool();
     let mut settings = Settings::default();
     change(&mut settings);
+    simulated(plan, settings, level, script(plan))
+}
+
+/// The same with the requests of `script`.
+pub(crate) fn simulate_script(
+    plan: &Plan,
+    serving: model::Settings,
+    level: &Level,
+    script: Option<Script>,
+) -> Run {
+    simulated(plan, Settings { serving, ..Settings::default() }, level, script)
+}
+
+fn simulated(plan: &Plan, settings: Settings, level: &Level, script: Option<Script>) -> Run {
+    let (tape, spool) = spool();
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
-        target: target_with(plan, script(plan)),
+        target: target_with(plan, script),
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),

@@ -640,6 +640,7 @@ fn trace_block() -> TraceBlock {
         format: "mooncake".to_owned(),
         records: 9,
         requests: 5,
+        later_turns: 2,
         prompt_tokens: 4726,
         last_ns: 3_000_000_000,
         malformed: 1,

@@ -12,6 +12,7 @@ use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Leg, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::Block;
+use crate::load::talks::Next;
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
@@ -271,9 +272,13 @@ impl Work {
         (now, pause): (Stamp, Duration),
     ) {
         match self.requests.on_end(due, record.outcome, reply) {
-            Some(wait) => {
-                let plan = record.end + wait;
+            Some(Next::After(pause)) => {
+                let plan = record.end + pause;
                 self.agenda.go_on(due, plan, plan);
+            }
+            Some(Next::At(offset_ns)) => {
+                let plan = self.start + Duration::from_nanos(offset_ns);
+                self.agenda.go_on(due, plan, record.end);
             }
             None => self.agenda.on_done(due.user, now, pause),
         }

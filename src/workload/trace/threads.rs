@@ -57,6 +57,19 @@ impl Threads {
         options: &Options,
         keeps: &mut dyn FnMut(&Entry, bool) -> bool,
     ) -> Result<Threads, Error> {
+        Threads::with_names(file, input, options, keeps).map(|(threads, _)| threads)
+    }
+
+    /// The same with the place of each session by its name, where it has one.
+    ///
+    /// # Errors
+    /// Those of [`Threads::of`].
+    pub fn with_names(
+        file: &str,
+        input: &mut dyn Input,
+        options: &Options,
+        keeps: &mut dyn FnMut(&Entry, bool) -> bool,
+    ) -> Result<(Threads, HashMap<Box<str>, u32>), Error> {
         let mut core = open(file, input, options)?;
         let mut known = Known::default();
         let mut turns: Vec<(u32, Place)> = Vec::new();
@@ -81,7 +94,8 @@ impl Threads {
             starts[place] += starts[place - 1];
         }
         let turns = turns.into_iter().map(|(_, place)| place).collect();
-        Ok(Threads { format: core.format, counts: core.counts, turns, starts: starts.into() })
+        let threads = Threads { format: core.format, counts: core.counts, turns, starts: starts.into() };
+        Ok((threads, known.named))
     }
 
     /// How many sessions there are.
