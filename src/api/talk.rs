@@ -122,8 +122,8 @@ impl History {
             return self.user(&parts.join("\n"));
         }
         let kind = if self.dialect == Dialect::Responses { "input_text" } else { "text" };
-        let part = |text: &Box<str>| json!({ "type": kind, "text": text });
-        let content: Vec<Value> = parts.iter().map(part).collect();
+        let part = |text: &str| json!({ "type": kind, "text": text });
+        let content: Vec<Value> = parts.iter().map(|text| part(text)).collect();
         self.object(json!({ "role": "user", "content": content }).to_string().as_bytes());
     }
 

@@ -211,7 +211,7 @@ impl Talks {
     pub(crate) fn prepare_one(&mut self, desk: &mut Desk, spare: &mut Vec<Vec<u8>>) -> bool {
         while let Some(index) = self.unwritten.pop_front() {
             // It may have been sent meanwhile, or given up.
-            if !self.open.get(&index).is_some_and(|talk| talk.written.is_none()) {
+            if self.open.get(&index).is_none_or(|talk| talk.written.is_some()) {
                 continue;
             }
             let written = self.write(index, desk, spare);

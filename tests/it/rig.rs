@@ -145,7 +145,14 @@ pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> 
 pub(crate) fn simulate_with(plan: &Plan, level: &Level, change: impl FnOnce(&mut Settings)) -> Run {
     let mut settings = Settings::default();
     change(&mut settings);
-    simulated(plan, settings, level, script(plan))
+    simulated(plan, settings, level, (script(plan), Interrupts::default()))
+}
+
+/// The same with the user's wish to stop.
+pub(crate) fn simulate_interrupted(plan: &Plan, serving: model::Settings, level: &Level) -> Run {
+    let interrupts = Interrupts::default();
+    interrupts.raise();
+    simulated(plan, Settings { serving, ..Settings::default() }, level, (script(plan), interrupts))
 }
 
 /// The same with the requests of `script`.
@@ -155,10 +162,15 @@ pub(crate) fn simulate_script(
     level: &Level,
     script: Option<Script>,
 ) -> Run {
-    simulated(plan, Settings { serving, ..Settings::default() }, level, script)
+    simulated(plan, Settings { serving, ..Settings::default() }, level, (script, Interrupts::default()))
 }
 
-fn simulated(plan: &Plan, settings: Settings, level: &Level, script: Option<Script>) -> Run {
+fn simulated(
+    plan: &Plan,
+    settings: Settings,
+    level: &Level,
+    (script, interrupts): (Option<Script>, Interrupts),
+) -> Run {
     let (tape, spool) = spool();
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
@@ -166,7 +178,7 @@ fn simulated(plan: &Plan, settings: Settings, level: &Level, script: Option<Scri
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
-        interrupts: Interrupts::default(),
+        interrupts,
     });
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
     engine.finish().unwrap();

@@ -203,6 +203,19 @@ fn turns_that_are_given_up_are_records_and_the_rest_is_counted() {
     assert_eq!(records + counts.turns_cut + counts.turns_broken, 4 * counts.begun);
 }
 
+/// A wish to stop is seen at a look of the engine, in the midst of sessions: what is under way ends, nothing follows.
+#[test]
+fn a_stop_by_the_user_cuts_sessions_where_they_are() {
+    let run = rig::simulate_interrupted(&plan(50), serving(), &level(Load::closed(20), Some(10_000), None));
+    assert!(run.result.interrupted);
+    let sessions = by_session(&run);
+    let counts = run.result.sessions().unwrap();
+    assert_eq!((counts.begun, counts.cut, counts.broken), (sessions.len() as u64, 20, 0));
+    let sent: u64 = sessions.values().map(|turns| turns.len() as u64).sum();
+    assert_eq!(sent + counts.turns_cut, 50 * counts.begun);
+    assert!(run.measured().iter().all(|record| record.outcome.is_ok()), "what was under way was followed");
+}
+
 #[test]
 fn a_session_that_goes_on_through_an_extension_is_that_of_a_longer_level() {
     use tokload::plan::Until;

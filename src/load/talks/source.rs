@@ -13,9 +13,9 @@ pub(super) enum Source {
     /// They are functions of the seed.
     Synthetic,
     /// The data set.
-    Data(Hand),
+    Data(Box<Hand>),
     /// The trace.
-    Trace(Replayed),
+    Trace(Box<Replayed>),
 }
 
 /// The sessions of a trace whose first turn has been sent.
@@ -31,19 +31,19 @@ impl Source {
     /// The source of a leg; `recorded` are the requests of a trace, where it is one that is sent.
     pub(super) fn of(leg: &Leg, recorded: Option<&Sends>) -> Source {
         match (recorded, leg.target.content.deck()) {
-            (Some(sends), _) => Source::Trace(Replayed { turns: sends.turns(), under_way: HashMap::new() }),
-            (None, Some(deck)) => Source::Data(deck.hand()),
+            (Some(sends), _) => {
+                Source::Trace(Box::new(Replayed { turns: sends.turns(), under_way: HashMap::new() }))
+            }
+            (None, Some(deck)) => Source::Data(Box::new(deck.hand())),
             (None, None) => Source::Synthetic,
         }
     }
 
     /// The first turn of session `index` is sent; `entry` is what it was written from, if that is of a file.
     pub(super) fn on_begin(&mut self, index: u64, entry: Option<&Entry>) {
-        let (Source::Trace(Replayed { turns: Some(turns), under_way }), Some(entry)) = (self, entry) else {
-            return;
-        };
-        if let Some(session) = turns.session(entry) {
-            under_way.insert(index, session);
+        let (Source::Trace(replayed), Some(entry)) = (self, entry) else { return };
+        if let Some(session) = replayed.turns.as_ref().and_then(|turns| turns.session(entry)) {
+            replayed.under_way.insert(index, session);
         }
     }
 
@@ -58,8 +58,8 @@ impl Source {
     pub(super) fn turns(&self, leg: &Leg, index: u64) -> u16 {
         match self {
             Source::Synthetic | Source::Data(_) => leg.target.content.turns(leg.item(index)),
-            Source::Trace(Replayed { turns, under_way }) => {
-                let found = turns.as_ref().zip(under_way.get(&index));
+            Source::Trace(replayed) => {
+                let found = replayed.turns.as_ref().zip(replayed.under_way.get(&index));
                 found.map_or(1, |(turns, session)| turns.count(*session))
             }
         }
@@ -74,9 +74,7 @@ impl Source {
                 // Its times are not kept.
                 Some(Entry { at: None, ..entry })
             }
-            Source::Trace(Replayed { turns, under_way }) => {
-                turns.as_mut()?.turn(*under_way.get(&index)?, turn)
-            }
+            Source::Trace(replayed) => replayed.turns.as_mut()?.turn(*replayed.under_way.get(&index)?, turn),
         }
     }
 }
