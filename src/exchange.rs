@@ -15,6 +15,7 @@ mod usages;
 
 use std::sync::Arc;
 
+use crate::api::talk::Fragment;
 use crate::api::{self, Channel, Dialect, Framing, Shape};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
@@ -85,6 +86,8 @@ pub trait Sink {
     fn interim(&mut self, _status: u16) {}
     /// A piece of text, in order of arrival. Empty where the text was not wanted.
     fn piece(&mut self, _choice: u32, _channel: Channel, _text: &str) {}
+    /// A part of a call that the answer makes, beside its pieces.
+    fn call(&mut self, _choice: u32, _fragment: &Fragment<'_>) {}
     /// A content event; its pieces came before it.
     fn content_event(&mut self, _event: &ContentEvent) {}
 }

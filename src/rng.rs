@@ -53,6 +53,12 @@ pub enum Purpose {
     Models = 42,
     /// What a placeholder of a request's fields and headers becomes.
     Blanks = 43,
+    /// Number of turns of a session.
+    SessionTurns = 50,
+    /// The pause before a later turn.
+    TurnPauses = 51,
+    /// The words that a later turn adds.
+    TurnPrompt = 52,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

@@ -96,6 +96,41 @@ pub struct ShardCheck {
     pub wall: WallCheck,
     /// Requests in flight, counted as they started and ended; `None` where nobody counted.
     pub running: Option<Running>,
+    /// What became of its sessions; `None` where each request is one of its own.
+    pub sessions: Option<Sessions>,
+}
+
+/// What became of the sessions of several turns. Begun are finished, broken and cut together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// Their first turn was sent.
+    pub begun: u64,
+    /// All of their turns were answered.
+    pub finished: u64,
+    /// A turn failed, and ended the session.
+    pub broken: u64,
+    /// The end of the level came before the last turn was answered.
+    pub cut: u64,
+    /// Turns behind one that failed: never planned, never sent.
+    pub turns_broken: u64,
+    /// Turns that the end of the level left unsent, but for those that had been planned by then and count as unfinished.
+    pub turns_cut: u64,
+}
+
+impl Sessions {
+    /// Those of both.
+    #[must_use]
+    pub fn with(self, other: Sessions) -> Sessions {
+        Sessions {
+            begun: self.begun + other.begun,
+            finished: self.finished + other.finished,
+            broken: self.broken + other.broken,
+            cut: self.cut + other.cut,
+            turns_broken: self.turns_broken + other.turns_broken,
+            turns_cut: self.turns_cut + other.turns_cut,
+        }
+    }
 }
 
 /// The wall clock, which kernel stamps are in, against the run's clock during a level.
@@ -246,6 +281,12 @@ pub struct LevelResult {
 }
 
 impl LevelResult {
+    /// What became of the sessions of all shards; `None` where each request is one of its own.
+    #[must_use]
+    pub fn sessions(&self) -> Option<Sessions> {
+        self.shards.iter().filter_map(|shard| shard.sessions).reduce(Sessions::with)
+    }
+
     /// What the engine counted in flight in the level's window; `None` where a shard did not.
     #[must_use]
     pub fn counted(&self) -> Option<Counted> {

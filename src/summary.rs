@@ -13,6 +13,7 @@ mod rates;
 mod records;
 pub mod statistics;
 mod tally;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::stats::{Histogram, Quantile};
 pub use self::cache::CacheSplit;
 pub use self::groups::{Group, GroupKey};
 pub use self::statistics::Statistics;
+pub use self::turns::TurnSummary;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
 
 /// What a level is summarised from.
@@ -65,7 +67,7 @@ pub struct Input<'a> {
 pub struct Users {
     /// How many there are.
     pub n: u32,
-    /// Their pause between an answer and the next request, s.
+    /// Their pause between an answer and the next request, or the next session, s.
     pub think_s: f64,
 }
 
@@ -141,6 +143,8 @@ pub struct LevelSummary {
     pub cache_split: Option<CacheSplit>,
     /// The same quantiles by user and by kernel stamps; empty without kernel stamps.
     pub stamp_pairs: Vec<StampPair>,
+    /// The turns of sessions apart; empty where none has a second turn, or without records.
+    pub turns: Vec<TurnSummary>,
 }
 
 /// A quantile of one metric by user stamps and by kernel stamps, over the same requests: those that have both.

@@ -219,6 +219,34 @@ def other_api(binary, port, folder, api, is_fixed):
     check(f"{api}: the prompts differ by one short one, not by {probe} tokens", 0 < probe < 32)
 
 
+def conversations(binary, port, folder):
+    """Three turns each, with the live answers: prompts grow, and the server's own cache finds what was said."""
+    print("conversations")
+    saved = os.path.join(folder, "conversations.json")
+    status, table, said = tokload(
+        binary, "run", "--base-url", f"http://127.0.0.1:{port}", "--output-file", saved, "--save-detailed",
+        "--random-input-len", "40", "--per-turn-input-len", "20", "--random-output-len", "16", "--multi-turn",
+        "--multi-turn-num-turns", "3", "--multi-turn-delay-ms", "20", "--max-concurrency", "2", "--num-prompts", "6",
+        "--num-warmups", "0", "--seed", "7",
+    )
+    print("".join(f"  {line}\n" for line in table.splitlines()), end="")
+    check(f"conversations: the exit code is 0, not {status}: {said.strip()}", status == 0)
+    if status != 0:
+        return
+    with open(saved) as file:
+        level = json.load(file)["levels"][0]
+    check("conversations: all are finished", level["sessions"]["finished"] == 6)
+    turns = level["turns"]
+    check("conversations: every turn is answered", [turn["counts"]["ok"] for turn in turns] == [6, 6, 6])
+    prompts = [turn["tokens"]["prompt"] for turn in turns]
+    # Twenty words more, and an answer whose tokens may be cut in other places when they are read again.
+    check(f"conversations: prompts grow: {prompts}", prompts[0] + 6 * 20 < prompts[1] and prompts[1] + 6 * 20 < prompts[2])
+    cached = [turn["tokens"]["cached"] for turn in turns]
+    if None not in cached:
+        check(f"conversations: the cache finds the turns before: {cached} of {prompts}",
+              cached[1] >= prompts[0] * 0.8 and cached[2] >= prompts[1] * 0.8)
+
+
 def embeddings(binary, port, folder):
     records, _ = records_of(binary, port, folder, "openai-embeddings", [])
     check("embeddings: no request failed", all(record["outcome"] == "ok" for record in records))
@@ -259,6 +287,7 @@ def main():
             one(asked.tokload, port, folder, f"{name}, again", load, expected)
             for api, is_fixed in APIS:
                 other_api(asked.tokload, port, folder, api, is_fixed)
+            conversations(asked.tokload, port, folder)
 
         if not with_server(asked.dir, [], generate):
             return

@@ -1,5 +1,6 @@
 //! The text of a chat choice: the fields of a `delta` or a `message`.
 
+use super::talk::Fragment;
 use super::{Channel, Reader, Report};
 use crate::wire::json::Value;
 
@@ -12,8 +13,11 @@ pub(super) fn report<R: Reader>(part: Option<Value<'_>>, choice: u32, to: &mut R
         report_content(content, choice, to);
     }
     to.text(choice, Channel::Refusal, text_of(part.refusal));
-    for call in part.tool_calls.into_iter().flat_map(Value::items) {
+    for (place, call) in (0..).zip(part.tool_calls.into_iter().flat_map(Value::items)) {
         report_function(call.field("function"), choice, to);
+        if R::WANTS_TEXT {
+            report_call(call, (choice, place), to);
+        }
     }
     report_function(part.function_call, choice, to);
 }
@@ -76,6 +80,19 @@ fn report_thinking<R: Reader>(part: Value<'_>, choice: u32, to: &mut R) {
         }
         return;
     }
+}
+
+/// The same for whoever repeats the call. Whole messages do not number their calls.
+fn report_call<R: Reader>(call: Value<'_>, (choice, place): (u32, u32), to: &mut R) {
+    let place = call.field("index").and_then(Value::as_u32).unwrap_or(place);
+    let of_function = |name| text_of(call.field("function").and_then(|function| function.field(name)));
+    let fragment = Fragment {
+        place,
+        id: text_of(call.field("id")),
+        name: of_function("name"),
+        arguments: of_function("arguments"),
+    };
+    to.call(choice, &fragment);
 }
 
 /// Name and arguments are fragments of one stream of tool text.

@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use super::request::{Fields, Order, Part, fixed};
+use super::talk::{self, Fragment};
 use super::{Channel, Finish, NotAnObject, Reader, Report, Usage, count_of, read_object, text_of};
 use crate::wire::json::{Json, Value};
 
@@ -30,9 +31,21 @@ pub(super) fn read_event<R: Reader>(json: &mut Json, data: &[u8], to: &mut R) ->
             let counts = event.field("message").and_then(|message| message.field("usage"));
             report_counts(counts, to);
         }
+        "content_block_start" if R::WANTS_TEXT => {
+            if let Some(block) =
+                event.field("content_block").filter(|block| text_of(*block, "type") == "tool_use")
+            {
+                let (id, name) = (text_of(block, "id"), text_of(block, "name"));
+                to.call(0, &Fragment { place: place_of(event), id, name, arguments: "" });
+            }
+        }
         "content_block_delta" => {
             if let Some(delta) = event.field("delta") {
                 report_delta(delta, to);
+                if R::WANTS_TEXT && text_of(delta, "type") == "input_json_delta" {
+                    let arguments = text_of(delta, "partial_json");
+                    to.call(0, &Fragment { place: place_of(event), arguments, ..Fragment::default() });
+                }
             }
         }
         "message_delta" => {
@@ -48,16 +61,28 @@ pub(super) fn read_event<R: Reader>(json: &mut Json, data: &[u8], to: &mut R) ->
 /// Reads a whole message.
 pub(super) fn read_whole<R: Reader>(json: &mut Json, body: &[u8], to: &mut R) -> Result<(), NotAnObject> {
     read_object(json, body, to, |message, to| {
-        for block in message.field("content").into_iter().flat_map(Value::items) {
+        for (place, block) in (0..).zip(message.field("content").into_iter().flat_map(Value::items)) {
             match text_of(block, "type") {
                 "thinking" => to.text(0, Channel::Reasoning, text_of(block, "thinking")),
-                "tool_use" => to.text(0, Channel::Tool, text_of(block, "name")),
+                "tool_use" => {
+                    to.text(0, Channel::Tool, text_of(block, "name"));
+                    if R::WANTS_TEXT {
+                        let arguments = block.field("input").map(talk::json_of).unwrap_or_default();
+                        let (id, name) = (text_of(block, "id"), text_of(block, "name"));
+                        to.call(0, &Fragment { place, id, name, arguments: &arguments });
+                    }
+                }
                 _ => to.text(0, Channel::Content, text_of(block, "text")),
             }
         }
         report_reason(Some(message), to);
         report_counts(message.field("usage"), to);
     })
+}
+
+/// Which block of content an event is about.
+fn place_of(event: Value<'_>) -> u32 {
+    count_of(event, "index").unwrap_or(0)
 }
 
 /// Signatures of thinking and citations are no text of the answer.

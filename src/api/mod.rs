@@ -20,6 +20,7 @@ pub mod request;
 mod responses;
 mod scan;
 mod sglang;
+pub mod talk;
 pub mod usage;
 
 pub use blanks::{Filling, Text};
@@ -110,6 +111,8 @@ pub trait Reader {
     }
     /// The event says that nothing more will come, as `[DONE]` does elsewhere.
     fn end(&mut self) {}
+    /// A fragment of a call, beside the pieces of [`Channel::Tool`] that it gives. Of several choices it is told of all.
+    fn call(&mut self, _choice: u32, _fragment: &talk::Fragment<'_>) {}
 }
 
 /// Data that holds no JSON object (`bad_json`, unless it is one of the keep-alives).

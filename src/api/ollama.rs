@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::request::{Fields, Order, Part, messages_of};
+use super::talk::{self, Fragment};
 use super::{Channel, Finish, NotAnObject, Reader, Report, Usage, count_of, read_object, text_of};
 use crate::wire::json::{Json, Value};
 
@@ -53,8 +54,12 @@ fn report_message<R: Reader>(message: Value<'_>, to: &mut R) {
     to.text(0, Channel::Reasoning, text_of(message, "thinking"));
     to.text(0, Channel::Content, text_of(message, "content"));
     for call in message.field("tool_calls").into_iter().flat_map(Value::items) {
-        if let Some(function) = call.field("function") {
-            to.text(0, Channel::Tool, text_of(function, "name"));
+        let Some(function) = call.field("function") else { continue };
+        to.text(0, Channel::Tool, text_of(function, "name"));
+        if R::WANTS_TEXT {
+            let arguments = function.field("arguments").map(talk::json_of).unwrap_or_default();
+            let name = text_of(function, "name");
+            to.call(0, &Fragment { place: talk::ALONE, id: "", name, arguments: &arguments });
         }
     }
 }

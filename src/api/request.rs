@@ -81,6 +81,8 @@ pub(super) enum Part {
     Prompt,
     /// The prompt within a JSON string.
     PromptInside,
+    /// The messages of a conversation, JSON objects with commas between them.
+    Messages,
     /// The largest number of tokens of the answer.
     Limit,
     /// A placeholder of the user's.
@@ -121,6 +123,50 @@ impl Template {
         Ok(Template { parts: raw.fields(model, stream)?.into_parts() })
     }
 
+    /// The same body for a whole conversation, which is written by [`Template::write_list`]: its messages, or input items,
+    /// stand in place of the one prompt. `None` where the body has no list of them, or the user's fields replace it.
+    #[must_use]
+    pub fn of_list(&self) -> Option<Template> {
+        let place = self.parts.iter().position(|part| *part == Part::Prompt)?;
+        let mut parts = self.parts.clone();
+        let (Part::Fixed(before), Part::Fixed(after)) =
+            (parts.get(place.checked_sub(1)?)?.clone(), parts.get(place + 1)?.clone())
+        else {
+            return None;
+        };
+        let around = match (before.strip_suffix(ONE_MESSAGE), after.strip_prefix(b"}")) {
+            (Some(before), Some(after)) => (before.to_vec(), after.to_vec()),
+            // Responses take one text, or a list of items in its place.
+            _ if before.ends_with(br#""input":"#) => {
+                ([&before[..], b"["].concat(), [b"]", &after[..]].concat())
+            }
+            _ => return None,
+        };
+        (parts[place - 1], parts[place + 1]) = (Part::Fixed(around.0), Part::Fixed(around.1));
+        parts[place] = Part::Messages;
+        Some(Template { parts })
+    }
+
+    /// Appends the body of a conversation to `out`; of [`Template::of_list`] alone.
+    pub fn write_list(
+        &self,
+        out: &mut Vec<u8>,
+        messages: &[u8],
+        max_tokens: u32,
+        (system, of): (&str, &Filling),
+    ) {
+        for part in &self.parts {
+            match part {
+                Part::Fixed(bytes) => out.extend_from_slice(bytes),
+                Part::Messages => out.extend_from_slice(messages),
+                Part::System => write_string(out, system),
+                Part::Blank(blank, dress) => blank.write(out, *dress, of),
+                Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
+                Part::Prompt | Part::PromptInside => {}
+            }
+        }
+    }
+
     /// Appends the body of one request to `out`.
     pub fn write<'t>(&self, out: &mut Vec<u8>, texts: impl Into<Texts<'t>>, max_tokens: u32, of: &Filling) {
         let Texts { system, prompt } = texts.into();
@@ -136,12 +182,16 @@ impl Template {
                     out.remove(start);
                 }
                 Part::System => write_string(out, system),
+                Part::Messages => {}
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
                 Part::Blank(blank, dress) => blank.write(out, *dress, of),
             }
         }
     }
 }
+
+/// What stands in a body before the text of its one message.
+const ONE_MESSAGE: &[u8] = br#"{"role":"user","content":"#;
 
 /// What the body of a dialect is made of.
 pub(super) struct Order<'a> {
@@ -374,6 +424,6 @@ pub(super) fn fixed(text: &str) -> Part {
 
 /// Appends `text` as a JSON string. `serde_json` copies the runs between two characters that need an escape: a
 /// prompt of plain words is one copy.
-fn write_string(out: &mut Vec<u8>, text: &str) {
+pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a Vec takes every write, and a string is always JSON");
 }

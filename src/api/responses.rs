@@ -7,6 +7,7 @@
 use serde_json::json;
 
 use super::request::{Fields, Order, Part};
+use super::talk::Fragment;
 use super::{Channel, Finish, NotAnObject, Reader, Report, Usage, count_of, failure, read_object, text_of};
 use crate::wire::json::{Json, Value};
 
@@ -34,12 +35,27 @@ pub(super) fn read_event<R: Reader>(json: &mut Json, data: &[u8], to: &mut R) ->
             to.end();
         }
         "response.failed" | "response.cancelled" => to.error(cause(event)),
+        "response.output_item.added" if R::WANTS_TEXT => {
+            if let Some(item) = event.field("item").filter(|item| text_of(*item, "type") == "function_call") {
+                let (id, name) = (text_of(item, "call_id"), text_of(item, "name"));
+                to.call(0, &Fragment { place: place_of(event), id, name, arguments: "" });
+            }
+        }
         kind => {
             if let Some(of) = kind.strip_suffix(".delta") {
                 to.text(0, channel_of(of), text_of(event, "delta"));
+                if R::WANTS_TEXT && of == "response.function_call_arguments" {
+                    let arguments = text_of(event, "delta");
+                    to.call(0, &Fragment { place: place_of(event), arguments, ..Fragment::default() });
+                }
             }
         }
     })
+}
+
+/// Which item of the output an event is about.
+fn place_of(event: Value<'_>) -> u32 {
+    count_of(event, "output_index").unwrap_or(0)
 }
 
 /// Reads a whole response.
@@ -48,8 +64,12 @@ pub(super) fn read_whole<R: Reader>(json: &mut Json, body: &[u8], to: &mut R) ->
         if matches!(text_of(response, "status"), "failed" | "cancelled") {
             return to.error(text_of(response, "status"));
         }
-        for item in response.field("output").into_iter().flat_map(Value::items) {
+        for (place, item) in (0..).zip(response.field("output").into_iter().flat_map(Value::items)) {
             report_item(item, to);
+            if R::WANTS_TEXT && text_of(item, "type") == "function_call" {
+                let (id, name) = (text_of(item, "call_id"), text_of(item, "name"));
+                to.call(0, &Fragment { place, id, name, arguments: text_of(item, "arguments") });
+            }
         }
         report_end(response, to);
     })

@@ -207,7 +207,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--transport", "--transport-type"], Convert(http_only)),
     (&["--request-content-type"], Convert(json_only)),
     (&["--cert", "--key"], Refuse(LATER, "leave it out: client certificates are not sent so far")),
-    (&["--session-header"], Refuse(LATER, "give fixed fields by --header")),
     (&["--request-id-prefix"], Convert(request_id)),
     (
         &["--lora-name"],
@@ -536,6 +535,20 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "use --reset-prefix-cache alone, which knows the paths of vLLM and SGLang",
         ),
     ),
+    (&["--session-turns-mean", "--conversation-turn-mean"], Same("--multi-turn-num-turns")),
+    (&["--conversation-turn-stddev"], Same("--session-turns-stddev")),
+    (&["--session-turn-delay-mean", "--conversation-turn-delay-mean"], Same("--multi-turn-delay-ms")),
+    (&["--conversation-turn-delay-stddev"], Same("--session-turn-delay-stddev")),
+    (&["--conversation-turn-delay-ratio"], Same("--session-delay-ratio")),
+    (&["--multi-turn-concurrency"], Same("--max-concurrency")),
+    (
+        &["--multi-turn-min-turns", "--multi-turn-max-turns"],
+        Refuse("is half of a range", "give both ends by --multi-turn-num-turns uniform:min=2,max=8"),
+    ),
+    (
+        &["--multi-turn-prefix-*"],
+        Refuse("sends turns without what was said before", "give shared beginnings by --random-prefix-len"),
+    ),
     (
         &[
             "--multi-turn*",
@@ -547,7 +560,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--per-turn-input-len",
             "--mooncake-num-rounds",
         ],
-        Refuse(LATER, "leave it out: a session has one turn"),
+        Refuse(LATER, "see --multi-turn and the options behind it in tokload run --help"),
     ),
     (&["--use-trace-timestamps"], Same("--fixed-schedule")),
     (&["--fixed-schedule-auto-offset"], Accept(Nothing)),

@@ -307,6 +307,39 @@ pub struct RunArgs {
     /// request has a prompt of its own, or all of --dataset-path)
     #[argh(option, arg_name = "n")]
     pub num_dataset_entries: Option<String>,
+    /// send sessions of several turns: each later turn repeats what was said before, answers included, and goes when
+    /// the answer before it has ended; --num-prompts, rates and users are then those of sessions; of a data set all
+    /// turns are sent (default: off: every request stands alone)
+    #[argh(switch)]
+    pub multi_turn: bool,
+    /// turns of a session, a number or a distribution as in uniform:min=2,max=8; those of a file are the file's
+    /// (default: 3 with --multi-turn)
+    #[argh(option, arg_name = "n|dist")]
+    pub multi_turn_num_turns: Option<String>,
+    /// standard deviation of normal numbers of turns around --multi-turn-num-turns, a number of turns (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub session_turns_stddev: Option<String>,
+    /// pause between an answer and the next turn of its session, in milliseconds, a number or a distribution; a pause
+    /// that a file gives wins (default: 0)
+    #[argh(option, arg_name = "ms|dist")]
+    pub multi_turn_delay_ms: Option<String>,
+    /// standard deviation of normal pauses around --multi-turn-delay-ms, in milliseconds (default: 0)
+    #[argh(option, arg_name = "ms")]
+    pub session_turn_delay_stddev: Option<String>,
+    /// make the pauses between turns so many times as long, those of a file too; a factor (default: 1)
+    #[argh(option, arg_name = "k")]
+    pub session_delay_ratio: Option<String>,
+    /// words that a later turn adds, a number or a distribution (default: as --random-input-len)
+    #[argh(option, arg_name = "n|dist")]
+    pub per_turn_input_len: Option<String>,
+    /// what later turns repeat as the answers: live, those of the server in this run, or recorded, those of the data set
+    /// where it has any (default: live)
+    #[argh(option, arg_name = "live|recorded")]
+    pub replies: Option<String>,
+    /// name of a request header that bears a value of its own for each session, the same for all of its turns, as
+    /// X-Session-ID for vLLM's router or X-Correlation-ID for others (default: none)
+    #[argh(option, arg_name = "name")]
+    pub session_header: Option<String>,
     /// ask the server to go on until max_tokens (default: on)
     #[argh(switch)]
     pub ignore_eos: bool,

@@ -13,6 +13,7 @@ use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Slo,
 use crate::stats::Quantile;
 
 mod behaviour;
+mod conversation;
 mod data;
 mod lengths;
 mod levels;
@@ -179,6 +180,7 @@ fn workload(
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
     notes.extend(lengths::set(args, around, workload)?);
+    conversation::set(args, workload)?;
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if args.ignore_eos && args.no_ignore_eos {
         return Err(Error::new("--ignore-eos", "contradicts --no-ignore-eos", "give one of them"));

@@ -183,6 +183,19 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 particulars(plan, (&conduct, &mix), item(plan, &request)),
                 request.prompt
             ));
+            for (turn, later) in (2..).zip(&request.later) {
+                let at = match (later.pause, later.offset_ns) {
+                    (_, Some(ns)) => format!("at {:.6} s, or after the answer", ns as f64 / 1e9),
+                    (pause, None) => format!("{:?} after the answer", pause.unwrap_or_default()),
+                };
+                text.push_str(&format!(
+                    "#   turn {turn} {at}, {} words more, max_tokens {}: {}\n",
+                    later.words, later.max_tokens, later.prompt
+                ));
+            }
+            if request.more > 0 {
+                text.push_str(&format!("#   and {} more turns\n", request.more));
+            }
         }
     }
     Ok(text)

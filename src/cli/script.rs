@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::parquet_file;
-use crate::api::Dialect;
+use crate::api::talk::History;
 use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
 use crate::workload::deck::Contents;
@@ -43,16 +43,21 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
         ("--trace", &trace.file, look)
     } else if let Some(data) = &plan.workload.data {
         let open = opener("--dataset-path", &data.file, data.column.as_deref())?;
-        let look = Deck::look(data, plan.target.request_path(), open);
+        let look = if plan.workload.conversation.is_some() {
+            Deck::look_for_sessions(data, plan.target.request_path(), open)
+        } else {
+            Deck::look(data, plan.target.request_path(), open)
+        };
         let look = look.map(|deck| (deck.contents().chats, Script::Data(Arc::new(deck))));
         ("--dataset-path", &data.file, look)
     } else {
         return Ok(None);
     };
     let (chats, script) = look.map_err(|refusal| Failure::bad(format!("{option} {file}: {refusal}")))?;
-    if chats > 0 && plan.target.dialect == Dialect::Openai {
+    if chats > 0 && !History::is_list(plan.target.dialect) {
         return Err(Failure::bad(format!(
-            "{option} {file}: {chats} of its requests are chats, which completions cannot ask; use --backend openai-chat"
+            "{option} {file}: {chats} of its requests are chats, which the API {} cannot ask; use --backend openai-chat",
+            plan.target.dialect.name()
         )));
     }
     Ok(Some(script))
@@ -85,7 +90,7 @@ pub(super) fn notes(plan: &Plan, script: &Script) -> Vec<String> {
 
 fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     let mut notes = vec![contents.to_string()];
-    let Contents { prompts, timed, lengths_said, lengths_estimated, .. } = *contents;
+    let Contents { prompts, later, turns, timed, lengths_said, lengths_estimated, .. } = *contents;
     let recorded = plan.workload.data.as_ref().is_some_and(|data| data.lengths == LengthRule::Recorded);
     if recorded && lengths_estimated > 0 {
         notes.push(format!(
@@ -93,8 +98,8 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
              --random-output-len sets them"
         ));
     }
-    let unsaid = prompts - lengths_said - lengths_estimated;
-    if recorded && unsaid > 0 && unsaid < prompts {
+    let unsaid = prompts + later - lengths_said - lengths_estimated;
+    if recorded && unsaid > 0 && unsaid < prompts + later {
         let length = &plan.workload.output_tokens;
         notes.push(format!("the data set says no length of {unsaid} answers: they have {length} tokens"));
     }
@@ -112,6 +117,9 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
             );
         }
     }
+    if turns > 0 {
+        notes.push("--multi-turn sends the later turns too".to_owned());
+    }
     if timed > 0 {
         notes.push(
             "the file has times, which are not kept; --fixed-schedule sends its requests at them".to_owned(),
@@ -120,8 +128,10 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     let most = plan.levels.iter().filter_map(|level| level.requests_expected()).max();
     if let Some(most) = most.filter(|most| *most > prompts) {
         notes.push(format!(
-            "warning: {most} requests take {prompts} prompts, again and again: a prefix cache may answer; give a larger \
-             file or fewer requests"
+            "warning: {most} {} take {prompts} {}, again and again: a prefix cache may answer; give a larger file or fewer \
+             of them",
+            if later > 0 { "sessions" } else { "requests" },
+            if later > 0 { "conversations" } else { "prompts" }
         ));
     }
     notes

@@ -1,7 +1,8 @@
 //! Which request of a shard is due next, and when.
 //!
 //! Open loop: the shard's part of the one master schedule. Closed loop: the shard's users, each of which is ready
-//! again after its answer and its think time, or, if it is paced, at its next planned time but not before its answer. No sockets and no clocks: stamps are handed in. An agenda is laid out
+//! again after its answer and its think time, or, if it is paced, at its next planned time but not before its answer. In
+//! both, the later turns of sessions, which are planned as the answers before them end ([`Agenda::go_on`]). No sockets and no clocks: stamps are handed in. An agenda is laid out
 //! from stamp zero and moved to the level's common start by [`Agenda::begin`], so that the first requests can be
 //! written before the start is known.
 
@@ -10,14 +11,17 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use crate::load::until::Reach;
+use crate::metrics::Record;
 use crate::time::Stamp;
 use crate::workload::arrival;
 
 /// A request whose time has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// Place in the level's plan.
+    /// Place in the level's plan: that of its session.
     pub index: u64,
+    /// Turn of that session, from 0.
+    pub turn: u16,
     /// Intended send.
     pub plan: Stamp,
     /// From when on it may be sent: its plan, or later where its user still waited for an answer then. What comes after
@@ -27,13 +31,55 @@ pub(crate) struct Due {
     pub user: Option<u32>,
 }
 
+impl Due {
+    /// The record of its request, which has not been started.
+    pub(crate) fn record(&self) -> Record {
+        Record { turn: self.turn, ..Record::planned(self.index, self.plan) }
+    }
+}
+
 /// Planned (index, offset in ns) of one shard, by rising offset.
 pub(crate) type Schedule = Box<dyn Iterator<Item = (u64, u64)> + Send>;
 
 /// The sends of one shard in one level.
 pub(crate) struct Agenda {
     source: Source,
+    turns: Turns,
     stopped: bool,
+}
+
+/// Later turns of sessions that have been planned, by the time from which they may be sent.
+#[derive(Debug)]
+struct Turns {
+    planned: BinaryHeap<Reverse<Turn>>,
+    /// None is due that is planned from here on.
+    end: Stamp,
+}
+
+/// In the order of the times from which they may be sent.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    ready: Stamp,
+    plan: Stamp,
+    index: u64,
+    turn: u16,
+    user: Option<u32>,
+}
+
+impl Turns {
+    fn none() -> Turns {
+        Turns { planned: BinaryHeap::new(), end: Stamp::MAX }
+    }
+
+    /// When the next one is due.
+    fn next(&self) -> Option<Stamp> {
+        self.planned.peek().filter(|Reverse(turn)| turn.plan < self.end).map(|Reverse(turn)| turn.ready)
+    }
+
+    fn pop(&mut self) -> Option<Due> {
+        let Reverse(Turn { ready, plan, index, turn, user }) = self.planned.pop()?;
+        Some(Due { index, turn, plan, ready, user })
+    }
 }
 
 enum Source {
@@ -57,7 +103,7 @@ const AHEAD: usize = 1024;
 
 /// The users of one shard in a closed loop.
 ///
-/// User `u` of all `total` users sends the requests `u`, `u + total`, `u + 2 total` and so on.
+/// User `u` of all `total` users runs the sessions `u`, `u + total`, `u + 2 total` and so on, one after another.
 struct Users {
     /// When each user that has a request left is ready, earliest first; users in flight are not in it.
     ready: BinaryHeap<Reverse<(Stamp, u32)>>,
@@ -134,7 +180,7 @@ impl Agenda {
     pub(crate) fn open(schedule: Schedule) -> Agenda {
         let upcoming = VecDeque::with_capacity(AHEAD);
         let arrivals = Arrivals { schedule, upcoming, start: Stamp::ZERO, units: u64::MAX, end_ns: u64::MAX };
-        Agenda { source: Source::Open(arrivals), stopped: false }
+        Agenda { source: Source::Open(arrivals), turns: Turns::none(), stopped: false }
     }
 
     /// The agenda of a closed loop, from stamp zero.
@@ -157,7 +203,7 @@ impl Agenda {
             users.set_free(place, of.first_ready(user, place));
         }
         users.parked.reserve(users.next_index.len());
-        Agenda { source: Source::Closed(users), stopped: false }
+        Agenda { source: Source::Closed(users), turns: Turns::none(), stopped: false }
     }
 
     /// Moves everything planned from stamp zero to `start`.
@@ -179,6 +225,7 @@ impl Agenda {
     /// Moves the end: the requests below so many, planned before so long after the start, may become due. A user who
     /// waited for that is ready from `now` on.
     pub(crate) fn set_reach(&mut self, reach: Reach, now: Stamp) {
+        self.turns.end = later(self.start(), reach.length);
         match &mut self.source {
             Source::Open(arrivals) => {
                 arrivals.units = reach.units;
@@ -196,6 +243,14 @@ impl Agenda {
 
     /// When the next request is due; `None` if none is waiting (in a closed loop one may still come).
     pub(crate) fn next(&mut self) -> Option<Stamp> {
+        match (self.next_of_source(), self.turns.next().filter(|_| !self.stopped)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The same without later turns.
+    fn next_of_source(&mut self) -> Option<Stamp> {
         if self.stopped {
             return None;
         }
@@ -211,20 +266,25 @@ impl Agenda {
 
     /// The next request, if it is due.
     pub(crate) fn pop(&mut self, now: Stamp) -> Option<Due> {
-        if self.next()? > now {
+        let next = self.next()?;
+        if next > now {
             return None;
+        }
+        // Of equal times the turn comes first: its session has waited.
+        if self.turns.next() == Some(next) {
+            return self.turns.pop();
         }
         match &mut self.source {
             Source::Open(arrivals) => {
                 let (index, offset) = arrivals.upcoming.pop_front()?;
                 let plan = planned(arrivals.start, offset);
-                Some(Due { index, plan, ready: plan, user: None })
+                Some(Due { index, turn: 0, plan, ready: plan, user: None })
             }
             Source::Closed(users) => {
                 let Reverse((ready, user)) = users.ready.pop()?;
                 let index = users.take_index(user);
                 let plan = users.planned(index).unwrap_or(ready);
-                Some(Due { index, plan, ready, user: Some(user) })
+                Some(Due { index, turn: 0, plan, ready, user: Some(user) })
             }
         }
     }
@@ -250,13 +310,27 @@ impl Agenda {
         arrivals.peek(place).map(|(index, _)| index)
     }
 
-    /// A user's request has ended; it is ready again after its think time, or `pause` if that is longer.
+    /// The session of `due` goes on with its next turn, which is planned for `plan` and may be sent from `ready` on. Its
+    /// user, where there is one, is bound until it ends.
+    pub(crate) fn go_on(&mut self, due: &Due, plan: Stamp, ready: Stamp) {
+        let Due { index, turn, user, .. } = *due;
+        self.turns.planned.push(Reverse(Turn { ready: ready.max(plan), plan, index, turn: turn + 1, user }));
+    }
+
+    fn start(&self) -> Stamp {
+        match &self.source {
+            Source::Open(arrivals) => arrivals.start,
+            Source::Closed(users) => users.start,
+        }
+    }
+
+    /// A user's session has ended; it is ready again after its think time, or `pause` if that is longer.
     pub(crate) fn on_done(&mut self, user: Option<u32>, now: Stamp, pause: Duration) {
         let (Source::Closed(users), Some(user)) = (&mut self.source, user) else { return };
         users.set_free(user, now + users.think.max(pause));
     }
 
-    /// The index of a user's next request, where there is one to prepare for.
+    /// The index of a user's next session, where there is one to prepare for.
     #[must_use]
     pub(crate) fn next_of_user(&self, user: u32) -> Option<u64> {
         match &self.source {
@@ -332,7 +406,8 @@ impl Users {
             let user = self.given_up as u32;
             let plan = self.planned(next)?;
             if next < self.units && plan < self.stop && plan <= now {
-                return Some(Due { index: self.take_index(user), plan, ready: plan, user: Some(user) });
+                let index = self.take_index(user);
+                return Some(Due { index, turn: 0, plan, ready: plan, user: Some(user) });
             }
             self.given_up += 1;
         }

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use std::io;
 use std::time::Duration;
 
+use crate::api::talk::Reply;
 use crate::exchange::Exchange;
 use crate::load::agenda::Due;
 use crate::load::target::TlsRoute;
@@ -70,6 +71,8 @@ pub(super) struct Connection {
     pub(super) throttle: Option<Throttle>,
     /// It is not watched until its user may read again.
     pub(super) paused: bool,
+    /// What was answered, where a later turn repeats it.
+    pub(super) reply: Reply,
 }
 
 impl Connection {
@@ -101,6 +104,7 @@ impl Connection {
             leaves_after: None,
             throttle: None,
             paused: false,
+            reply: Reply::default(),
         }
     }
 

@@ -233,9 +233,21 @@ impl Leg {
         Item { seed: self.seed, phase: self.phase, index }
     }
 
+    /// Whether what it sends are sessions that may have several turns.
+    #[must_use]
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.target.content.has_sessions(self.phase)
+    }
+
+    /// Whether answers are gathered, because later turns repeat them.
+    #[must_use]
+    pub(crate) fn gathers_replies(&self) -> bool {
+        self.has_sessions()
+    }
+
     /// The record of a request that is due, before anything has happened to it. Its user reads slowly if `slow`.
     pub(crate) fn record_of(&self, due: &Due, permit: Stamp, slow: bool) -> Record {
-        let mut record = Record::planned(due.index, due.plan);
+        let mut record = due.record();
         record.permit = permit;
         record.phase = self.phase;
         record.endpoint = self.target.route_of(due.index) as u16;

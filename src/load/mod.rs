@@ -20,6 +20,7 @@ pub(crate) mod replay;
 mod requests;
 mod shard;
 mod spool;
+mod talks;
 mod target;
 mod throttle;
 pub mod tls;
@@ -42,7 +43,7 @@ pub(crate) mod virtually {
     pub(crate) use super::limits::{Limit, next_limit};
     pub(crate) use super::replay::Replayed;
     pub(crate) use super::requests::Requests;
-    pub(crate) use super::shard::{Ear, REFUSED_PAUSE, Work};
+    pub(crate) use super::shard::{Ear, Gatherer, REFUSED_PAUSE, Work};
     pub(crate) use super::throttle::Throttle;
     pub(crate) use super::until::{Standing, Watch};
 }

@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::api::talk::Reply;
 use crate::load::agenda::{Agenda, Due};
 use crate::load::leg::Leg;
+use crate::load::talks::{Next, Talks};
 use crate::load::target::Desk;
-use crate::metrics::Phase;
+use crate::metrics::{Outcome, Phase};
 use crate::rng;
+use crate::run::Sessions;
 use crate::workload::deck::{Deck, Hand};
 use crate::workload::recording::{Sends, Sent};
 use crate::workload::trace::Entry;
@@ -27,7 +30,9 @@ pub(crate) struct Requests {
     /// Open loop: written requests, in the order of the schedule.
     ahead: VecDeque<(u64, Written)>,
     ahead_bytes: usize,
-    /// Closed loop: by user, its next request with its index, once written.
+    /// The sessions that go on, where sessions have several turns.
+    talks: Option<Talks>,
+    /// Closed loop: by user, the first request of its next session with its index, once written.
     by_user: Vec<Option<(u64, Written)>>,
     /// Users whose next request is still to be written.
     unwritten: VecDeque<u32>,
@@ -53,11 +58,13 @@ impl Requests {
     pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda, recorded: Option<Sends>) -> Requests {
         // Warm-up prompts are synthetic in any case.
         let data = leg.target.content.deck().filter(|_| leg.phase == Phase::Measured).map(Deck::hand);
+        let talks = leg.has_sessions().then(|| Talks::new(Arc::clone(&leg), recorded.as_ref()));
         Requests {
             leg,
             desk: Desk::default(),
             recorded,
             data,
+            talks,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
             by_user: (0..agenda.users()).map(|_| None).collect(),
@@ -68,6 +75,11 @@ impl Requests {
 
     /// Writes one request that will be needed; `false` if there is nothing to write now.
     pub(crate) fn prepare_one(&mut self, agenda: &mut Agenda) -> bool {
+        if let Some(talks) = &mut self.talks
+            && talks.prepare_one(&mut self.desk, &mut self.spare)
+        {
+            return true;
+        }
         while let Some(user) = self.unwritten.pop_front() {
             let Some(index) = agenda.next_of_user(user) else { continue };
             if self.by_user[user as usize].as_ref().is_some_and(|(written, _)| *written == index) {
@@ -95,6 +107,18 @@ impl Requests {
     /// The request of `due`: the one written ahead, or written now if there was no time. `None` where the file that it is
     /// in broke off.
     pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
+        if due.turn > 0 {
+            return self.talks.as_mut()?.take(due.index, &mut self.desk, &mut self.spare);
+        }
+        let first = self.take_first(due);
+        if let (Some(talks), Some(first)) = (&mut self.talks, &first) {
+            talks.on_begin(due.index, first.entry.as_deref());
+        }
+        first
+    }
+
+    /// The first request of a session.
+    fn take_first(&mut self, due: &Due) -> Option<Written> {
         if let Some(user) = due.user {
             return match self.by_user.get_mut(user as usize).and_then(Option::take) {
                 Some((index, request)) if index == due.index => Some(request),
@@ -122,6 +146,24 @@ impl Requests {
         }
     }
 
+    /// The request of `due` has ended: when the next turn of its session is planned, or `None` where that has ended with
+    /// it. `reply` is what was answered, where the leg gathers it.
+    pub(crate) fn on_end(&mut self, due: &Due, outcome: Outcome, reply: &Reply) -> Option<Next> {
+        self.talks.as_mut()?.on_end(due.index, due.turn, outcome, reply)
+    }
+
+    /// The request of `due` will never be sent.
+    pub(crate) fn on_unsent(&mut self, due: &Due) {
+        if let Some(talks) = &mut self.talks {
+            talks.on_unsent(due.index, due.turn);
+        }
+    }
+
+    /// What became of the sessions, where they have several turns.
+    pub(crate) fn into_sessions(self) -> Option<Sessions> {
+        self.talks.map(Talks::into_counts)
+    }
+
     /// Takes back the buffer of a request that the kernel has in full.
     pub(crate) fn give_back(&mut self, user: Option<u32>, buffer: Vec<u8>) {
         self.spare.push(buffer);
@@ -143,8 +185,15 @@ impl Requests {
         Some(Written { bytes, max_tokens, hash: hashed(index, self.desk.body()), entry: None })
     }
 
-    /// The bytes of request `index`, which was sent before, once more; of a file if it was `entry` of one.
-    pub(crate) fn write_again(&mut self, index: u64, entry: Option<&Entry>) -> Vec<u8> {
+    /// The bytes of the request of `due`, which was sent before, once more; of a file if it was `entry` of one.
+    pub(crate) fn write_again(&mut self, due: &Due, entry: Option<&Entry>) -> Vec<u8> {
+        let index = due.index;
+        if due.turn > 0
+            && let Some(talks) = &self.talks
+            && let Some(written) = talks.write(index, &mut self.desk, &mut self.spare)
+        {
+            return written.bytes;
+        }
         let mut bytes = self.spare.pop().unwrap_or_default();
         let (item, target) = (self.leg.item(index), &self.leg.target);
         match entry {
@@ -172,7 +221,7 @@ impl Requests {
 
 /// A hash of a body and its place, eight bytes at a time: a quarter of a millisecond for a body of 120 000 tokens. The
 /// length is in it, so that bytes of zero at the end count.
-fn hashed(index: u64, body: &[u8]) -> u64 {
+pub(in crate::load) fn hashed(index: u64, body: &[u8]) -> u64 {
     let (words, rest) = body.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
@@ -288,7 +337,7 @@ pub(in crate::load) mod tests {
                     continue;
                 }
                 let request = requests.take(&due).unwrap();
-                let again = requests.write_again(due.index, request.entry.as_deref());
+                let again = requests.write_again(&due, request.entry.as_deref());
                 assert_eq!(again, request.bytes);
                 all.push((due.index, due.plan, request.bytes.clone()));
                 requests.give_back(due.user, request.bytes);

@@ -30,7 +30,7 @@ use crate::time::Stamp;
 use crate::wire::json::Json;
 
 pub(crate) use ends::REFUSED_PAUSE;
-pub(crate) use work::{Ear, Work};
+pub(crate) use work::{Ear, Gatherer, Work};
 
 /// How many events are handled before the schedule is looked at again: some 10 us of work.
 const EVENTS_BETWEEN_SENDS: usize = 8;

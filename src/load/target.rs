@@ -12,6 +12,7 @@ use rustls::pki_types::ServerName;
 
 use crate::api::request::Template;
 use crate::api::request::Texts;
+use crate::api::talk::History;
 use crate::api::{Filling, Text};
 use crate::plan::{Address, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
@@ -176,9 +177,19 @@ impl Route {
 
     /// Writes a POST request with `body` into `out`; `of` is what its headers are filled by.
     pub fn post(&self, body: &[u8], of: &Filling, out: &mut Vec<u8>) {
+        self.post_with(None, body, of, out);
+    }
+
+    /// The same with one more header, whose name and value are taken as checked.
+    fn post_with(&self, header: Option<(&str, String)>, body: &[u8], of: &Filling, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(body.len().to_string().as_bytes());
+        if let Some((name, value)) = header {
+            for part in ["\r\n", name, ": ", &value] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
         for (name, text) in &self.filled {
             for piece in ["\r\n", name, ": "] {
                 out.extend_from_slice(piece.as_bytes());
@@ -264,7 +275,7 @@ impl Desk {
 }
 
 impl Target {
-    /// The endpoint that request `index` goes to: in turn, by the index over all shards.
+    /// The endpoint that session `index` goes to, with all of its turns: in turn, by the index over all shards.
     #[must_use]
     pub fn route_of(&self, index: u64) -> usize {
         (index % self.routes.len() as u64) as usize
@@ -285,10 +296,30 @@ impl Target {
         self.content.write_system(&mut desk.system, item);
         desk.body.clear();
         let limit = self.content.output_tokens(item);
-        let filling = item.filling();
         let texts = Texts { system: &desk.system, prompt: &desk.prompt };
-        self.templates[self.model_of(item)].write(&mut desk.body, texts, limit, &filling);
-        self.routes[self.route_of(item.index)].post(&desk.body, &filling, out);
+        self.templates[self.model_of(item)].write(&mut desk.body, texts, limit, &item.filling());
+        self.post(item, desk, out);
+    }
+
+    /// Writes a later turn of the session that begins with `item`: what was said, in which templates, and how long an
+    /// answer it asks for.
+    pub fn write_turn(
+        &self,
+        item: Item,
+        (said, templates, max_tokens): (&History, (&Template, Option<&Template>), u32),
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        desk.system.clear();
+        self.content.write_system(&mut desk.system, item);
+        desk.body.clear();
+        said.write(&mut desk.body, templates, max_tokens, (&desk.system, &item.filling()));
+        self.post(item, desk, out);
+    }
+
+    fn post(&self, item: Item, desk: &Desk, out: &mut Vec<u8>) {
+        let header = self.content.session_header(item);
+        self.routes[self.route_of(item.index)].post_with(header, &desk.body, &item.filling(), out);
     }
 
     /// The same for a request of a trace. Returns the longest answer that it asks for, tokens.
@@ -297,7 +328,7 @@ impl Target {
         desk.body.clear();
         let template = &self.templates[self.model_of(item)];
         let max_tokens = self.content.write_recorded(&mut desk.body, template, of, &mut desk.prompt);
-        self.routes[self.route_of(item.index)].post(&desk.body, &item.filling(), out);
+        self.post(of.0, desk, out);
         max_tokens
     }
 }

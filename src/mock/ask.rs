@@ -171,7 +171,10 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
             fields["prompt"].as_str().into_iter().collect()
         }
         Surface::Embeddings | Surface::Responses => {
-            [&fields["instructions"], &fields["input"]].into_iter().filter_map(Value::as_str).collect()
+            let items = fields["input"].as_array().into_iter().flatten();
+            let items = items.filter_map(|item| item["content"].as_str());
+            let texts = [&fields["instructions"], &fields["input"]].into_iter().filter_map(Value::as_str);
+            texts.chain(items).collect()
         }
         Surface::Sglang => fields["text"].as_str().into_iter().collect(),
     };

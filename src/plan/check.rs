@@ -43,6 +43,8 @@ impl Plan {
         self.check_data()?;
         self.check_behaviour()?;
         self.check_sharing()?;
+        self.check_conversation()?;
+        self.check_session_header()?;
         self.check_numbers()?;
         self.check_client()
     }
@@ -112,6 +114,13 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// One more header, under the rules of all others.
+    fn check_session_header(&self) -> Result<(), Error> {
+        let Some(name) = &self.workload.session_header else { return Ok(()) };
+        check_header(&Header { name: name.clone(), value: String::new() })
+            .map_err(|error| Error { subject: "--session-header".to_owned(), ..error })
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -445,7 +454,7 @@ fn check_draw(prefix: &Prefix) -> Result<(), Error> {
 }
 
 /// Lengths that are distributions with bounds that leave something, and nothing below `least`.
-fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
+pub(super) fn check_lengths(option: &str, lengths: &Lengths, least: u32) -> Result<(), Error> {
     let wrong = |wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
     match lengths {
         Lengths::Drawn(Distribution::Empirical(table) | Distribution::Paired(table)) => {

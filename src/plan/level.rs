@@ -112,8 +112,10 @@ impl Plan {
                 let (ttft_ms, tpot_ms) =
                     (self.slo.ttft_ms.unwrap_or(500.0), self.slo.tpot_ms.unwrap_or(50.0));
                 let e2e_s = (ttft_ms + tpot_ms * self.workload.output_tokens.mean()) / 1000.0;
+                // The rate is one of sessions.
+                let turns = self.workload.conversation.as_ref().map_or(1.0, |talk| talk.turns.mean());
                 let burst = u64::from(level.load.burst_size().unwrap_or(0));
-                let in_flight = ((2.0 * rate * e2e_s).ceil() as u64).max(burst);
+                let in_flight = ((2.0 * rate * turns * e2e_s).ceil() as u64).max(burst);
                 Descriptors { connections: in_flight.clamp(1, units.max(1)), estimated: true }
             }
         }

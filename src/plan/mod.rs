@@ -12,6 +12,7 @@ mod arrivals;
 mod behaviour;
 mod body;
 mod check;
+mod conversation;
 mod data;
 mod endpoint;
 mod error;
@@ -29,6 +30,7 @@ mod trace;
 mod until;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
+pub use conversation::{Conversation, Replies};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
@@ -287,6 +289,13 @@ pub struct Workload {
     /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSet>,
+    /// Sessions of several turns; absent: each request is a session of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Conversation>,
+    /// Name of a request header whose value is the same for all turns of a session and another for each session, by
+    /// which routers keep a session at one server; absent: none is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_header: Option<String>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -593,6 +602,8 @@ impl Default for Workload {
             system_words: None,
             trace: None,
             data: None,
+            conversation: None,
+            session_header: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

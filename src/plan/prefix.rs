@@ -96,10 +96,11 @@ impl Prefix {
 }
 
 impl Workload {
-    /// The words of each prompt, those of a system message and of a shared prefix among them, if all prompts have as many.
+    /// The words of each prompt, those of a system message and of a shared prefix among them, if all prompts have as
+    /// many. Those of conversations grow from turn to turn.
     #[must_use]
     pub fn prompt_words(&self) -> Option<u32> {
-        if self.is_recorded() {
+        if self.is_recorded() || self.conversation.is_some() {
             return None;
         }
         let prefix = self.prefix.map_or(0, |prefix| prefix.words);
@@ -127,7 +128,8 @@ impl Workload {
             None => format!("{} shared", prefix.words),
             Some(_) => format!("{} partly shared", prefix.words),
         });
-        let own = Some(self.input_words.to_string());
+        let turn = if self.conversation.is_some() { " in a first turn" } else { "" };
+        let own = Some(format!("{}{turn}", self.input_words));
         [system, prefix, own].into_iter().flatten().collect::<Vec<_>>().join(" + ")
     }
 }

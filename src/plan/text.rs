@@ -11,10 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Aborts, Arrivals, Axis, Burn, Client, Compat, DataSet, Decide, Declared, Distribution, Driver, Endpoint,
-    Error, Figure, Filter, Header, Keep, LengthRule, Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix,
-    RecordErrors, RequestOptions, Sampling, Search, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps,
-    Tls, Trace, Until, Workload, nearest,
+    Aborts, Arrivals, Axis, Burn, Client, Compat, Conversation, DataSet, Decide, Declared, Distribution,
+    Driver, Endpoint, Error, Figure, Filter, Header, Keep, LengthRule, Lengths, Level, Limits, Load,
+    ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Slo, SlowReaders,
+    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -270,12 +270,20 @@ fn full_plan() -> Plan {
         levels: vec![level],
         workload: Workload {
             input_words: lengths.clone(),
-            output_tokens: lengths,
+            output_tokens: lengths.clone(),
             distinct: Some(1),
             prefix: Some(Prefix { words: 1, pool: 1, exponent: some, hit_fraction: some }),
             system_words: Some(1),
             trace: Some(full_trace()),
             data: Some(full_data()),
+            conversation: Some(Conversation {
+                turns: lengths.clone(),
+                delay_ms: lengths.clone(),
+                delay_ratio: 1.0,
+                later_words: Some(lengths),
+                replies: Replies::Live,
+            }),
+            session_header: Some(String::new()),
             choices: 1,
             options,
             sampling,

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::talk::Reply;
 use crate::engine::{Engine, Error};
 use crate::exchange::{Arrival, Ask, Exchange, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
-    Agenda, Alarms, Bell, ClosedLoop, Deadlines, Ear, Gauges, Halt, Leg, LegOutcome, Limit, REFUSED_PAUSE,
-    Reading, Replayed, Requests, Rung, ShardReport, Standing, Throttle, Watch, Work, later, next_limit,
+    Agenda, Alarms, Bell, ClosedLoop, Deadlines, Ear, Gatherer, Gauges, Halt, Leg, LegOutcome, Limit,
+    REFUSED_PAUSE, Reading, Replayed, Requests, Rung, ShardReport, Standing, Throttle, Watch, Work, later,
+    next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Phase};
@@ -81,6 +83,8 @@ struct Client {
     last_content_read: u64,
     last_read: Stamp,
     times: Vec<u64>,
+    /// What was answered, where a later turn repeats it.
+    reply: Reply,
 }
 
 /// What the server has written and a slow reader not read yet. The modelled server writes on all the same: that its own
@@ -499,6 +503,7 @@ impl Client {
             last_content_read: u64::MAX,
             last_read: Stamp::ZERO,
             times: Vec::new(),
+            reply: Reply::default(),
         }
     }
 
@@ -509,6 +514,7 @@ impl Client {
         self.last_read = now;
         self.last_content_read = u64::MAX;
         self.times.clear();
+        self.reply.clear();
     }
 }
 
@@ -527,7 +533,12 @@ fn hear(
     work.check.read_bytes += bytes.len() as u64;
     let arrival = Arrival { read: at, kernel: None, read_no: client.read_no, late: false };
     let heard = (&mut client.last_content_read, &mut client.times);
-    let mut ear = Ear::new(work, gauges, heard, client.pipe.is_some());
+    let slow = client.pipe.is_some();
+    if work.gathers_replies {
+        let mut ear = Gatherer::new(Ear::new(work, gauges, heard, slow), &mut client.reply);
+        return client.exchange.on_bytes(&arrival, bytes, json, &mut ear);
+    }
+    let mut ear = Ear::new(work, gauges, heard, slow);
     client.exchange.on_bytes(&arrival, bytes, json, &mut ear)
 }
 
@@ -577,7 +588,7 @@ fn settle(
     gauges.on_done(record.outcome);
     // An answer that takes no time would be asked for again at the same moment, for ever.
     let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
-    work.agenda.on_done(client.due.user, now, pause);
+    work.go_on(&client.due, &record, &client.reply, (now, pause));
     client.busy = false;
     *permits += 1;
     spare.push(slot);

@@ -9,7 +9,7 @@ use crate::summary::groups::{self, is_slow};
 use crate::summary::rates::{Amounts, level_nanos};
 use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
 use crate::summary::{
-    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache,
+    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache, turns,
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
@@ -62,6 +62,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         counts,
         tokens,
         stamp_pairs,
+        turns: turns::of(&population, input.from_plan),
     }
 }
 

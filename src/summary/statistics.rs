@@ -177,6 +177,10 @@ pub struct LittleStatistics {
     pub counter_gap: Option<f64>,
     /// What follows.
     pub verdict: Verdict,
+    /// Z where sessions have several turns: the mean pause before a request, that between turns or that of its user between
+    /// sessions, s. Absent where Z is the think time of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_s: Option<f64>,
     /// What remains of a user's cycle, `N / lambda - W - Z`: the client's turn-around, s. `None` in an open loop, and
     /// where the window is the whole level.
     pub turnaround_s: Option<f64>,

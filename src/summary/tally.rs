@@ -41,6 +41,7 @@ pub(super) fn summarise(input: &Input<'_>) -> LevelSummary {
             Timestamps::Both => by_stamps::pairs_of(tally, &BOTH),
             Timestamps::Kernel | Timestamps::User => Vec::new(),
         },
+        turns: Vec::new(),
     }
 }
 

@@ -18,7 +18,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Lengths, Level, Plan, Prefix, Sharing};
+use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing};
 use crate::rng::{self, Purpose};
 
 /// Which request of a run is meant.
@@ -52,8 +52,8 @@ impl Item {
 ///   request has the length of one of the first of them, and words.
 #[derive(Clone, Debug)]
 pub struct Content {
-    input: Lengths,
-    output: Lengths,
+    pub(super) input: Lengths,
+    pub(super) output: Lengths,
     prefix: Option<Prefix>,
     /// By the seed of each level, the share of its requests that have a prefix; empty if all have.
     pooled: Arc<[(u64, f64)]>,
@@ -62,6 +62,8 @@ pub struct Content {
     script: Option<Script>,
     extra_body: Map<String, Value>,
     conduct: Conduct,
+    pub(super) conversation: Option<Conversation>,
+    pub(super) session_header: Option<String>,
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -98,6 +100,8 @@ impl Content {
             script: None,
             extra_body: workload.extra_body.clone(),
             conduct: Conduct::new(workload),
+            conversation: workload.conversation.clone(),
+            session_header: workload.session_header.clone(),
         }
     }
 
@@ -296,7 +300,7 @@ impl Content {
     }
 
     /// The request that request `index` is or repeats.
-    fn entry(&self, index: u64) -> u64 {
+    pub(super) fn entry(&self, index: u64) -> u64 {
         index % self.distinct.unwrap_or(u64::MAX).max(1)
     }
 }

@@ -12,7 +12,8 @@ use rand_xoshiro::rand_core::Rng as _;
 
 use super::recording::{Open, Refusal};
 use super::trace::{
-    Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf, Turns, vllm_sharegpt_keeps,
+    Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf, Spindle, Threads, Turns,
+    vllm_sharegpt_keeps,
 };
 use crate::plan::{Compat, DataSet, Filter, LengthRule, RecordErrors};
 use crate::rng::{self, Purpose};
@@ -21,13 +22,22 @@ use crate::rng::{self, Purpose};
 pub struct Deck {
     file: Arc<str>,
     options: Options,
-    places: Places,
+    places: Where,
     open: Open,
     is_shuffled: bool,
     lengths: LengthRule,
     contents: Contents,
     /// Why reading failed behind the look, where it has.
     broken: OnceLock<Error>,
+}
+
+/// Where what requests take stands.
+#[derive(Debug)]
+enum Where {
+    /// First questions alone.
+    Prompts(Places),
+    /// Whole conversations.
+    Sessions(Threads),
 }
 
 /// What a look through a data set found.
@@ -37,8 +47,10 @@ pub struct Contents {
     pub format: Format,
     /// What was read.
     pub counts: Counts,
-    /// Prompts that requests take.
+    /// Prompts that requests take, or sessions.
     pub prompts: u64,
+    /// Later turns that are sent.
+    pub later: u64,
     /// Left out: later turns of conversations, which would need the answer before them.
     pub turns: u64,
     /// Left out: calls that failed when they were recorded.
@@ -66,10 +78,11 @@ pub struct Contents {
 pub struct Hand {
     of: Arc<Deck>,
     shelf: Option<Shelf<Box<dyn Input + Send>>>,
+    spindle: Option<Spindle<Box<dyn Input + Send>>>,
 }
 
 impl Deck {
-    /// Looks through the data set of a plan whose requests go to `path`.
+    /// Looks through the data set of a plan whose requests go to `path`, for the first question of each conversation.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -81,13 +94,38 @@ impl Deck {
         let rules = Rules::of(data);
         let mut keeps = |entry: &Entry, is_first| contents.count(entry, &rules, (path, is_first));
         let places = Places::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
-        if places.format == Format::Weka {
+        (contents.format, contents.counts) = (places.format, places.counts.clone());
+        Deck::of(data, (file, options, open), Where::Prompts(places), contents)
+    }
+
+    /// The same for whole conversations.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn look_for_sessions(data: &DataSet, path: &str, open: Open) -> Result<Deck, Refusal> {
+        let file: Arc<str> = data.file.as_str().into();
+        let options = Options { turns: Turns::All, ..options(data)? };
+        let mut input = open().map_err(Refusal::Unreadable)?;
+        let mut contents = Contents::none();
+        let rules = Rules::of(data);
+        let mut keeps = |entry: &Entry, is_later| contents.count_turn(entry, &rules, (path, is_later));
+        let threads = Threads::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
+        (contents.format, contents.counts) = (threads.format, threads.counts.clone());
+        Deck::of(data, (file, options, open), Where::Sessions(threads), contents)
+    }
+
+    fn of(
+        data: &DataSet,
+        (file, options, open): (Arc<str>, Options, Open),
+        places: Where,
+        contents: Contents,
+    ) -> Result<Deck, Refusal> {
+        if contents.format == Format::Weka {
             return Err(Refusal::OwnClocks);
         }
-        if places.is_empty() {
+        if contents.prompts == 0 {
             return Err(Refusal::Nothing);
         }
-        (contents.format, contents.counts) = (places.format, places.counts.clone());
         let (is_shuffled, lengths) = (data.shuffle, data.lengths);
         let broken = OnceLock::new();
         Ok(Deck { file, options, places, open, is_shuffled, lengths, contents, broken })
@@ -112,6 +150,14 @@ impl Deck {
         }
     }
 
+    /// Turns of the session at `place`, at least 1.
+    #[must_use]
+    pub fn turns(&self, place: u64) -> u16 {
+        let Where::Sessions(threads) = &self.places else { return 1 };
+        let turns = threads.turns(usize::try_from(place).unwrap_or(usize::MAX));
+        u16::try_from(turns.max(1)).unwrap_or(u16::MAX)
+    }
+
     /// The length of the answer to `entry`, where the data set decides it.
     #[must_use]
     pub fn output_tokens(&self, entry: &Entry) -> Option<u32> {
@@ -130,7 +176,7 @@ impl Deck {
     /// A handle for one shard, whose file is not opened yet.
     #[must_use]
     pub fn hand(self: &Arc<Deck>) -> Hand {
-        Hand { of: Arc::clone(self), shelf: None }
+        Hand { of: Arc::clone(self), shelf: None, spindle: None }
     }
 
     /// Why a prompt could not be read, if one could not.
@@ -141,9 +187,14 @@ impl Deck {
 }
 
 impl Hand {
-    /// The prompt at `place`; `None` where the file can no longer be read ([`Deck::fault`]).
+    /// The prompt at `place`, the first of its session; `None` where the file can no longer be read ([`Deck::fault`]).
     pub fn entry(&mut self, place: u64) -> Option<Entry> {
-        let read = self.read(place);
+        self.turn(place, 0)
+    }
+
+    /// Turn `turn` of the session at `place`; `None` beyond the last, and where the file can no longer be read.
+    pub fn turn(&mut self, place: u64, turn: u16) -> Option<Entry> {
+        let read = self.read(place, turn);
         read.unwrap_or_else(|error| {
             // Whoever notices first says so.
             let _ = self.of.broken.set(error);
@@ -151,14 +202,25 @@ impl Hand {
         })
     }
 
-    fn read(&mut self, place: u64) -> Result<Option<Entry>, Error> {
+    fn read(&mut self, place: u64, turn: u16) -> Result<Option<Entry>, Error> {
         let Deck { file, options, places, open, .. } = &*self.of;
-        if self.shelf.is_none() {
-            let input = open().map_err(|error: io::Error| super::trace::unreadable(file, &error))?;
-            self.shelf = Some(Shelf::open((&**file, input), options, places)?);
-        }
         let place = usize::try_from(place).unwrap_or(usize::MAX);
-        self.shelf.as_mut().map_or(Ok(None), |shelf| shelf.entry(place))
+        let opened = || open().map_err(|error: io::Error| super::trace::unreadable(file, &error));
+        match places {
+            Where::Prompts(_) if turn > 0 => Ok(None),
+            Where::Prompts(places) => {
+                if self.shelf.is_none() {
+                    self.shelf = Some(Shelf::open((&**file, opened()?), options, places)?);
+                }
+                self.shelf.as_mut().map_or(Ok(None), |shelf| shelf.entry(place))
+            }
+            Where::Sessions(threads) => {
+                if self.spindle.is_none() {
+                    self.spindle = Some(Spindle::open((&**file, opened()?), options, threads)?);
+                }
+                self.spindle.as_mut().map_or(Ok(None), |spindle| spindle.entry(place, usize::from(turn)))
+            }
+        }
     }
 }
 
@@ -168,6 +230,7 @@ impl Contents {
             format: Format::Text,
             counts: Counts::default(),
             prompts: 0,
+            later: 0,
             turns: 0,
             failed: 0,
             other_paths: 0,
@@ -197,18 +260,41 @@ impl Contents {
             &mut self.filtered
         } else {
             self.prompts += 1;
-            self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
-            self.images += u64::from(entry.images > 0);
-            self.timed += u64::from(entry.at.is_some());
-            self.lengths_said += u64::from(entry.output_tokens.is_some());
-            self.lengths_estimated += u64::from(entry.output_tokens.is_none() && entry.answer.is_some());
             if self.first.len() < FIRST_MAX {
                 self.first.push((entry.words(), recorded_tokens(entry)));
             }
+            self.keep(entry);
             return true;
         };
         *left_out += 1;
         false
+    }
+
+    /// Counts an entry where whole conversations are sent, and says whether it is kept.
+    fn count_turn(&mut self, entry: &Entry, rules: &Rules, (path, is_later): (&str, bool)) -> bool {
+        if !is_later {
+            let first = Entry { turn: None, after_previous: None, ..entry.clone() };
+            return self.count(&first, rules, (path, true));
+        }
+        let left_out = if entry.failed {
+            &mut self.failed
+        } else if is_for_another_path(entry, path) {
+            &mut self.other_paths
+        } else {
+            self.later += 1;
+            self.keep(entry);
+            return true;
+        };
+        *left_out += 1;
+        false
+    }
+
+    fn keep(&mut self, entry: &Entry) {
+        self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
+        self.images += u64::from(entry.images > 0);
+        self.timed += u64::from(entry.at.is_some());
+        self.lengths_said += u64::from(entry.output_tokens.is_some());
+        self.lengths_estimated += u64::from(entry.output_tokens.is_none() && entry.answer.is_some());
     }
 }
 
@@ -225,7 +311,13 @@ impl fmt::Display for Contents {
     /// One line: `sharegpt data: 2 prompts, answers of 2 estimated from their recorded texts; left out: 1 later turn`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = |n: u64| if n == 1 { "" } else { "s" };
-        write!(f, "{} data: {} prompt{}", self.format.name(), self.prompts, s(self.prompts))?;
+        match self.later {
+            0 => write!(f, "{} data: {} prompt{}", self.format.name(), self.prompts, s(self.prompts))?,
+            later => {
+                let (sessions, turns) = (self.prompts, self.prompts + later);
+                write!(f, "{} data: {sessions} session{} of {turns} turns", self.format.name(), s(sessions))?;
+            }
+        }
         let left_out = [
             (self.counts.malformed, "malformed record"),
             (self.counts.unanswered, "unanswered conversation"),
@@ -384,6 +476,21 @@ mod tests {
         assert!((0..20).any(|seed| pass(seed, 0) != pass(20, 0)), "another order for each seed");
         let plain = deck(text, &DataSet { shuffle: false, ..data }).unwrap();
         assert_eq!((0..7).map(|i| plain.place(3, i)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0, 1]);
+    }
+
+    #[test]
+    fn whole_conversations_are_sessions_whose_turns_are_read_when_they_are_wanted() {
+        let text = "{\"session_id\":\"a\",\"turns\":[\"one\",{\"text\":\"two\",\"delay\":800},\"three\"]}\n{\"turns\":[\"x\"]}\n";
+        let open: Open = Box::new(move || Ok(Box::new(Cursor::new(text))));
+        let data = DataSet { shuffle: false, ..DataSet::of("c.jsonl") };
+        let deck = Arc::new(Deck::look_for_sessions(&data, "/v1/chat/completions", open).unwrap());
+        assert_eq!(deck.contents().to_string(), "multi-turn data: 2 sessions of 4 turns");
+        assert_eq!((deck.turns(0), deck.turns(1), deck.turns(2)), (3, 1, 1));
+        let mut hand = deck.hand();
+        assert_eq!(hand.turn(0, 2).unwrap().prompt, Prompt::Text("three".into()));
+        assert_eq!(hand.turn(0, 1).unwrap().after_previous, Some(std::time::Duration::from_millis(800)));
+        assert_eq!(hand.entry(1).unwrap().prompt, Prompt::Text("x".into()));
+        assert_eq!((hand.turn(1, 1), hand.turn(2, 0), deck.fault()), (None, None, None));
     }
 
     #[test]

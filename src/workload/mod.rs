@@ -13,7 +13,9 @@ pub mod preview;
 pub mod prompts;
 pub mod recorded;
 pub mod recording;
+pub mod retold;
 pub mod reuse;
+pub mod session;
 pub mod trace;
 mod words;
 

@@ -3,6 +3,7 @@
 //! Values only; printing them is the command line's business.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::arrival::{Schedule, joined_offset_ns, paced_offset_ns};
 use super::content::{Content, Item, Script};
@@ -13,7 +14,7 @@ use crate::metrics::Phase;
 use crate::plan::Plan;
 
 /// One request that a plan would send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     /// Place of its level in the plan, from 0.
     pub ordinal: usize,
@@ -25,6 +26,25 @@ pub struct Preview {
     /// Words of its prompt.
     pub words: u32,
     /// The first words of its prompt, and of what follows a shared prefix, each with ` ...` where there are more.
+    pub prompt: String,
+    /// Its `max_tokens`.
+    pub max_tokens: u32,
+    /// The first turns that follow it in its session.
+    pub later: Vec<LaterTurn>,
+    /// How many more there are.
+    pub more: u16,
+}
+
+/// A later turn of a session, as far as it is ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaterTurn {
+    /// Pause after the answer before it; `None` where it has a time of its own.
+    pub pause: Option<Duration>,
+    /// That time, ns after the start of the level.
+    pub offset_ns: Option<u64>,
+    /// Words that it adds, or all of them where a file gives whole requests.
+    pub words: u32,
+    /// The first of them, with ` ...` where there are more.
     pub prompt: String,
     /// Its `max_tokens`.
     pub max_tokens: u32,
@@ -48,7 +68,10 @@ impl Preview {
                 words: content.prompt_words(item),
                 prompt: content.excerpt(item, WORDS_SHOWN),
                 max_tokens: content.output_tokens(item),
+                later: Vec::new(),
+                more: 0,
             }
+            .with_turns(content.turns(item), |turn| Some(synthetic_turn(&content, item, turn)))
         };
         let Some(users) = level.load.users else {
             let schedule = Schedule::new(&level.load.arrivals, seed, &level.stop);
@@ -92,8 +115,12 @@ impl Preview {
         let units =
             level.stop.units.map_or(count, |units| usize::try_from(units).unwrap_or(count).min(count));
         let end_ns = level.stop.duration_s.map_or(u64::MAX, |s| (s * 1e9).round() as u64);
-        let sends = recording.sends(speedup, (0, 1))?.take_while(|sent| sent.offset_ns < end_ns).take(units);
+        let sends = recording.sends(speedup, (0, 1))?;
+        let mut turns = sends.turns();
+        let sends = sends.take_while(|sent| sent.offset_ns < end_ns).take(units);
         let shown = sends.map(|Sent { index, offset_ns, entry }| {
+            let session = turns.as_ref().and_then(|turns| turns.session(&entry));
+            let count = turns.as_ref().zip(session).map_or(1, |(turns, session)| turns.count(session));
             let item = Item { seed, phase: Phase::Measured, index };
             Preview {
                 ordinal,
@@ -102,7 +129,12 @@ impl Preview {
                 words: entry.words().max(1),
                 prompt: excerpt(item, &entry),
                 max_tokens: content.recorded_tokens(item, &entry),
+                later: Vec::new(),
+                more: 0,
             }
+            .with_turns(count, |turn| {
+                Some(recorded_turn(&content, (item, item), turn, &turns.as_mut()?.turn(session?, turn)?))
+            })
         });
         let shown = shown.collect();
         recording.fault().map_or(Ok(shown), |fault| Err(fault.clone()))
@@ -133,40 +165,82 @@ impl Preview {
             request.words = entry.words().max(1);
             request.prompt = excerpt(Item { index: place, ..item }, &entry);
             request.max_tokens = content.recorded_tokens(item, &entry);
+            let at_place = Item { index: place, ..item };
+            *request = std::mem::take(request).with_turns(deck.turns(place), |turn| {
+                let entry = Entry { at: None, ..hand.turn(place, turn)? };
+                Some(recorded_turn(&content, (item, at_place), turn, &entry))
+            });
         }
         deck.fault().map_or(Ok(shown), |fault| Err(fault.clone()))
     }
 }
 
+impl Preview {
+    /// The same with the first of its later turns.
+    fn with_turns(self, turns: u16, mut turn: impl FnMut(u16) -> Option<LaterTurn>) -> Preview {
+        let later: Vec<LaterTurn> = (1..turns.min(TURNS_SHOWN + 1)).map_while(&mut turn).collect();
+        let more = turns.saturating_sub(TURNS_SHOWN + 1);
+        Preview { later, more, ..self }
+    }
+}
+
+fn synthetic_turn(content: &Content, item: Item, turn: u16) -> LaterTurn {
+    let mut text = String::new();
+    content.write_turn(&mut text, item, turn);
+    LaterTurn {
+        pause: Some(content.pause(item, turn, None)),
+        offset_ns: None,
+        words: content.turn_words(item, turn),
+        prompt: beginning(&text),
+        max_tokens: content.turn_tokens(item, turn),
+    }
+}
+
+/// A turn of a file; of the two items the first is the session's, the second is the one that words are made by.
+fn recorded_turn(content: &Content, (item, at): (Item, Item), turn: u16, entry: &Entry) -> LaterTurn {
+    let offset_ns = entry.at.filter(|_| entry.after_previous.is_none());
+    LaterTurn {
+        pause: offset_ns.is_none().then(|| content.pause(item, turn, entry.after_previous)),
+        offset_ns,
+        words: entry.words().max(1),
+        prompt: excerpt(at, entry),
+        max_tokens: content.recorded_tokens(item, entry),
+    }
+}
+
+/// The first words of a text.
+fn beginning(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    let shown: Vec<&str> = words.by_ref().take(WORDS_SHOWN as usize).collect();
+    shown.join(" ") + if words.next().is_some() { " ..." } else { "" }
+}
+
 /// The first words of a recorded prompt.
 fn excerpt(item: Item, entry: &Entry) -> String {
-    let words = |text: &str| {
-        let mut words = text.split_whitespace();
-        let shown: Vec<&str> = words.by_ref().take(WORDS_SHOWN as usize).collect();
-        shown.join(" ") + if words.next().is_some() { " ..." } else { "" }
-    };
     match &entry.prompt {
         Prompt::Tokens { count, blocks } => {
             let mut text = String::new();
             // One word more shows that there are more.
             let shown = (*count).clamp(1, WORDS_SHOWN + 1);
             blocks::write_prompt(&mut text, item.seed, item.index, (shown, blocks.as_ref()));
-            words(&text)
+            beginning(&text)
         }
-        Prompt::Text(text) => words(text),
-        Prompt::Parts(parts) => words(&parts.join(" ")),
-        Prompt::Messages { messages, .. } => words(messages),
-        Prompt::Body { body, .. } => words(body),
+        Prompt::Text(text) => beginning(text),
+        Prompt::Parts(parts) => beginning(&parts.join(" ")),
+        Prompt::Messages { messages, .. } => beginning(messages),
+        Prompt::Body { body, .. } => beginning(body),
     }
 }
 
+/// Later turns of a session that are shown.
+const TURNS_SHOWN: u16 = 4;
 /// Words of a prompt that are shown.
 const WORDS_SHOWN: u32 = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrivals, Distribution, Lengths, Level, Load, Prefix};
+    use crate::plan::{Arrivals, Conversation, Distribution, Lengths, Level, Load, Prefix};
     use crate::rng::Purpose;
     use crate::workload::prompts::write_prompt;
 
@@ -210,6 +284,29 @@ mod tests {
             assert_eq!(preview.prompt.matches(" ...").count(), 2);
         }
         assert!(shown.iter().any(|preview| preview.words != shown[0].words));
+    }
+
+    #[test]
+    fn sessions_show_their_turns() {
+        let mut plan = plan(Load::closed(2));
+        plan.workload.conversation = Some(Conversation {
+            turns: 7.into(),
+            delay_ms: 250.into(),
+            later_words: Some(12.into()),
+            ..Conversation::default()
+        });
+        let shown = Preview::of_level(&plan, 0, 3);
+        for (index, request) in shown.iter().enumerate() {
+            assert_eq!((request.words, request.later.len(), request.more), (128, 4, 2));
+            let turn = &request.later[1];
+            assert_eq!((turn.pause, turn.words, turn.max_tokens), (Some(Duration::from_millis(250)), 12, 64));
+            let mut whole = String::new();
+            let item = Item { seed: plan.level_seed(0), phase: Phase::Measured, index: index as u64 };
+            Content::new(&plan).write_turn(&mut whole, item, 2);
+            assert!(whole.starts_with(turn.prompt.strip_suffix(" ...").unwrap()));
+        }
+        plan.workload.conversation = None;
+        assert!(Preview::of_level(&plan, 0, 1)[0].later.is_empty());
     }
 
     #[test]

@@ -92,16 +92,17 @@ impl Special<'_> {
     /// The fields of the usual body, changed.
     fn applied(&self, mut fields: Fields, extra_body: &Map<String, Value>) -> Fields {
         match self {
-            Special::Parts(parts) if fields.contains_key(MESSAGES) => {
-                let part = |text: &str| json!({ "type": "text", "text": text });
+            Special::Parts(parts) => {
+                // Elsewhere it is one prompt of lines, which the usual body has already.
+                let Some((name, kind)) = list_field(&fields) else { return fields };
+                let part = |text: &str| json!({ "type": kind, "text": text });
                 let content: Vec<Value> = parts.iter().map(|text| part(text)).collect();
                 let messages = json!([{ "role": "user", "content": content }]);
-                fields.extend(raw(&messages.to_string()).map(|messages| (MESSAGES.to_owned(), messages)));
+                fields.extend(raw(&messages.to_string()).map(|messages| (name.to_owned(), messages)));
             }
-            // One prompt of lines, which the usual body has already.
-            Special::Parts(_) => {}
             Special::Messages(messages, tools) => {
-                fields.extend(raw(messages).map(|messages| (MESSAGES.to_owned(), messages)));
+                let name = list_field(&fields).map_or(MESSAGES, |(name, _)| name);
+                fields.extend(raw(messages).map(|messages| (name.to_owned(), messages)));
                 fields.extend(tools.and_then(raw).map(|tools| ("tools".to_owned(), tools)));
             }
             Special::Body(body) => {
@@ -110,8 +111,8 @@ impl Special<'_> {
                 let has_limit = LIMITS.iter().any(|name| ready.contains_key(*name));
                 for (name, value) in fields {
                     let is_said = match name.as_str() {
-                        MESSAGES | "prompt" => true,
-                        "max_tokens" => has_limit,
+                        MESSAGES | "prompt" | "input" | "text" => true,
+                        name if LIMITS.contains(&name) => has_limit,
                         _ => false,
                     };
                     if extra_body.contains_key(&name) {
@@ -134,6 +135,16 @@ fn object(text: &[u8]) -> Fields {
 
 fn raw(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).ok()
+}
+
+/// The field of a body that holds a list of messages or input items, and how such a list calls a text.
+fn list_field(fields: &Fields) -> Option<(&'static str, &'static str)> {
+    if fields.contains_key(MESSAGES) {
+        return Some((MESSAGES, "text"));
+    }
+    // Of embeddings `input` is a text, or several of them.
+    let is_of_responses = fields.contains_key("input") && fields.contains_key("max_output_tokens");
+    is_of_responses.then_some(("input", "input_text"))
 }
 
 const MESSAGES: &str = "messages";
@@ -197,6 +208,12 @@ mod tests {
         let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
         assert_eq!(chat(&entry)["messages"], json!([{ "role": "user", "content": parts }]));
         assert_eq!(body_of(Dialect::Openai, &options(), &entry).0["prompt"], "a\nb");
+        let items = body_of(Dialect::Responses, &options(), &entry).0["input"].clone();
+        assert_eq!(items[0]["content"][1], json!({ "type": "input_text", "text": "b" }));
+        let messages =
+            Prompt::Messages { messages: "[{\"role\":\"user\",\"content\":\"u\"}]".into(), tools: None };
+        let body = body_of(Dialect::Responses, &options(), &self::entry(messages)).0;
+        assert_eq!((&body["input"][0]["content"], body.get("messages")), (&json!("u"), None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tokload::metrics::Class;
 use tokload::mock::Faults;
-use tokload::plan::{DataSet, LengthRule, Load, Plan};
+use tokload::plan::{Conversation, DataSet, LengthRule, Load, Plan, Replies};
 use tokload::workload::Preview;
 
 use crate::rig;
@@ -116,4 +116,76 @@ fn users_get_the_answers_that_their_prompts_ask_for_from_any_number_of_shards() 
             assert_eq!((asked, bodies), of_one);
         }
     }
+}
+
+/// Each session's prompt tokens and answers by turn, in the order of the file.
+fn sessions(plan: &Plan, units: u64) -> Vec<Vec<(u32, u32)>> {
+    let run =
+        rig::simulate(plan, tokload::model::Settings::fixed(5.0, 1.0), &rig::level(Load::closed(2), units));
+    let mut records = run.measured();
+    records.sort_by_key(|record| (record.session, record.turn));
+    let mut all: Vec<Vec<(u32, u32)>> = Vec::new();
+    for record in records {
+        assert_eq!(record.outcome.class, Class::Ok);
+        let said = (record.prompt_tokens.unwrap(), record.output_tokens.unwrap());
+        match record.turn {
+            0 => all.push(vec![said]),
+            _ => all.last_mut().unwrap().push(said),
+        }
+    }
+    all
+}
+
+fn conversations(name: &str) -> Plan {
+    let mut plan = plan_of(name);
+    plan.workload.conversation = Some(Conversation::default());
+    plan
+}
+
+/// Words of ShareGPT's sample: 5 asked, 16 answered, 4 asked, 10 answered; then 4 and 1. Four tokens are asked for three
+/// words of an answer.
+#[test]
+fn all_turns_of_sharegpt_are_sent_with_the_live_answers_or_the_recorded_ones() {
+    let mut plan = conversations("sharegpt.json");
+    assert_eq!(rig::deck(&plan).unwrap().contents().later, 1);
+    // The server says one word a token.
+    let live = sessions(&plan, 2);
+    assert_eq!(live, [vec![(5, 22), (5 + 22 + 4, 14)], vec![(4, 2)]]);
+    plan.workload.conversation.as_mut().unwrap().replies = Replies::Recorded;
+    assert_eq!(sessions(&plan, 2), [vec![(5, 22), (5 + 16 + 4, 14)], vec![(4, 2)]]);
+}
+
+#[test]
+fn pauses_of_a_file_are_kept_and_stretched() {
+    let mut plan = conversations("aiperf_multi_turn.jsonl");
+    for (ratio, expected_ms) in [(1.0, [800, 1200]), (0.5, [400, 600])] {
+        plan.workload.conversation.as_mut().unwrap().delay_ratio = ratio;
+        let run =
+            rig::simulate(&plan, tokload::model::Settings::fixed(5.0, 1.0), &rig::level(Load::closed(2), 2));
+        let mut turns: Vec<_> = run.measured().into_iter().filter(|record| record.session == 0).collect();
+        turns.sort_by_key(|record| record.turn);
+        let pauses: Vec<u64> =
+            turns.windows(2).map(|pair| pair[1].plan.nanos_since(pair[0].end) / 1_000_000).collect();
+        assert_eq!(pauses, expected_ms);
+    }
+}
+
+#[test]
+fn sessions_of_lengths_are_whole_requests_in_their_order() {
+    // s1 in two records; the others stand alone. The payload is a completion's, which the chat does not know.
+    let plan = conversations("mooncake_extended.jsonl");
+    let contents = rig::deck(&plan).unwrap().contents().clone();
+    assert_eq!((contents.prompts, contents.later), (4, 1));
+    assert_eq!(sessions(&plan, 3)[0], [(600, 40), (700, 50)]);
+    let plan = conversations("burstgpt_v2.csv");
+    assert_eq!(sessions(&plan, 2), [vec![(300, 80), (460, 150)], vec![(40, 25)]]);
+    let plan = conversations("bailian.jsonl");
+    assert_eq!(sessions(&plan, 2), [vec![(40, 20), (90, 35)], vec![(16, 8)]]);
+}
+
+#[test]
+fn sessions_are_taken_again_when_all_have_been() {
+    let all = sessions(&conversations("sharegpt.json"), 5);
+    assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 2, 1, 2]);
+    assert_eq!(all[0], all[2]);
 }

@@ -127,7 +127,7 @@ fn what_cannot_be_replayed_is_refused_with_its_place() {
         Recording::look(&trace, open)
     };
     for (name, reason) in [
-        ("mooncake_extended.jsonl", "the request of line 2 has no time of its own"),
+        ("aiperf_single_turn.jsonl", "the request of line 1 has no time of its own"),
         ("sharegpt.json", "none of its requests has a time"),
         ("vllm_custom.jsonl", "none of its requests has a time"),
         ("no_such_file", "No such file"),
@@ -189,6 +189,56 @@ fn equal_block_ids_hit_a_prefix_cache_as_often_as_the_trace_says() {
     assert!(plan.levels[0].load.judged_from_plan());
 }
 
+/// The second turn of session s1 waits 1.5 s after the answer to the first, and is sent as recorded otherwise.
+#[test]
+fn a_turn_without_a_time_waits_for_the_answer_before_it() {
+    for speedup in [1.0, 3.0] {
+        let plan = plan_of(Trace::of(&sample("mooncake_extended.jsonl")), speedup);
+        let overview = rig::recording(&plan).unwrap().overview().clone();
+        assert_eq!((overview.requests, overview.later, overview.turns), (4, 1, 0));
+        let run = rig::simulate(&plan, caching(), &plan.levels[0]);
+        let of = |index: u64, turn: u16| {
+            **run.measured().iter().find(|r| (r.index, r.turn) == (index, turn)).expect("a record")
+        };
+        let (first, second) = (of(0, 0), of(0, 1));
+        let wait_ns = second.plan.nanos_since(first.end);
+        assert_eq!(wait_ns, (1.5e9 / speedup) as u64);
+        assert_eq!((second.prompt_tokens, second.output_tokens), (Some(700), Some(50)));
+        // One whole block of 512 tokens is that of the first turn.
+        assert_eq!(second.cached_tokens, Some(512));
+        let start = run.result.span.t0;
+        let offsets: Vec<u64> = (1..4).map(|index| of(index, 0).plan.nanos_since(start)).collect();
+        assert_eq!(offsets, [400e6, 800e6, 1200e6].map(|ns: f64| (ns / speedup).round() as u64));
+        assert_eq!(run.result.sessions().unwrap().begun, 4);
+    }
+}
+
+/// Turns with times of their own, in a session of which one turn waits: at their times, but not before the answer.
+#[test]
+fn a_turn_with_a_time_goes_at_it_unless_the_answer_is_late() {
+    let text = "{\"session_id\":\"a\",\"timestamp\":0,\"text_input\":\"one\",\"output_length\":5}\n\
+                {\"session_id\":\"b\",\"timestamp\":100,\"text_input\":\"other\",\"output_length\":5}\n\
+                {\"session_id\":\"a\",\"delay\":10,\"text_input\":\"two\",\"output_length\":5}\n\
+                {\"session_id\":\"a\",\"timestamp\":40,\"text_input\":\"three\",\"output_length\":5}\n\
+                {\"session_id\":\"a\",\"timestamp\":9000,\"text_input\":\"four\",\"output_length\":5}\n";
+    let trace = Trace::of("t.jsonl");
+    let open: Open = Box::new(move || Ok(Box::new(Cursor::new(text))));
+    let recording = Arc::new(Recording::look(&trace, open).unwrap());
+    let plan = plan_of(trace, 1.0);
+    let run = rig::simulate_script(&plan, caching(), &plan.levels[0], Some(Script::Trace(recording)));
+    let mut records: Vec<Record> = run.measured().into_iter().filter(|r| r.index == 0).copied().collect();
+    records.sort_by_key(|record| record.turn);
+    let start = run.result.span.t0;
+    let plans: Vec<u64> = records.iter().map(|record| record.plan.nanos_since(start) / 1_000_000).collect();
+    assert_eq!((plans[0], plans[2], plans[3]), (0, 40, 9000));
+    assert_eq!(records[1].plan.nanos_since(records[0].end), 10_000_000);
+    assert!(records[1].end > records[2].plan && records[2].start == records[1].end, "late: {records:?}");
+    assert_eq!(records[3].start, records[3].plan);
+    // What was said before is repeated: a word a token, and a word asked each time.
+    let prompt: Vec<u32> = records.iter().map(|record| record.prompt_tokens.unwrap()).collect();
+    assert_eq!(prompt, [1, 7, 13, 19]);
+}
+
 #[test]
 fn a_trace_that_is_shorter_than_the_level_ends_it() {
     let mut plan = plan_of(Trace::of(&sample("mooncake.jsonl")), 1.0);
@@ -213,12 +263,14 @@ fn a_trace_reaches_a_server_at_its_times_from_any_number_of_shards() {
         let mut rows: Vec<(u64, u64, u32)> = run
             .measured()
             .iter()
+            .filter(|r| r.turn == 0)
             .map(|r| (r.index, r.plan.nanos_since(start) / 1_000_000, r.output_tokens.unwrap_or(0)))
             .collect();
         rows.sort_unstable();
         // The ready body of the last one asks for a completion, which a chat's path refuses.
         assert_eq!(rows, [(0, 0, 40), (1, 40, 24), (2, 80, 32), (3, 120, 0)], "{shards} shards");
-        assert_eq!(run.count(Class::Ok), 3);
+        // And the turn of the first session that waits.
+        assert_eq!(run.count(Class::Ok), 4);
     }
     assert_eq!(hashes[0], hashes[1]);
     plan.seed += 1;

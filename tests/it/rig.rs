@@ -138,15 +138,47 @@ pub(crate) fn run_through(
 
 /// The same plan in virtual time, against a server without a socket.
 pub(crate) fn simulate(plan: &Plan, serving: model::Settings, level: &Level) -> Run {
+    simulate_with(plan, level, |settings| settings.serving = serving)
+}
+
+/// The same with other settings of the server.
+pub(crate) fn simulate_with(plan: &Plan, level: &Level, change: impl FnOnce(&mut Settings)) -> Run {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    simulated(plan, settings, level, (script(plan), Interrupts::default()))
+}
+
+/// The same with the user's wish to stop.
+pub(crate) fn simulate_interrupted(plan: &Plan, serving: model::Settings, level: &Level) -> Run {
+    let interrupts = Interrupts::default();
+    interrupts.raise();
+    simulated(plan, Settings { serving, ..Settings::default() }, level, (script(plan), interrupts))
+}
+
+/// The same with the requests of `script`.
+pub(crate) fn simulate_script(
+    plan: &Plan,
+    serving: model::Settings,
+    level: &Level,
+    script: Option<Script>,
+) -> Run {
+    simulated(plan, Settings { serving, ..Settings::default() }, level, (script, Interrupts::default()))
+}
+
+fn simulated(
+    plan: &Plan,
+    settings: Settings,
+    level: &Level,
+    (script, interrupts): (Option<Script>, Interrupts),
+) -> Run {
     let (tape, spool) = spool();
-    let settings = Settings { serving, ..Settings::default() };
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
-        target: target_with(plan, script(plan)),
+        target: target_with(plan, script),
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
-        interrupts: Interrupts::default(),
+        interrupts,
     });
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
     engine.finish().unwrap();
@@ -192,7 +224,8 @@ pub(crate) fn recording(plan: &Plan) -> Option<Arc<Recording>> {
 /// The data set that the plan takes its prompts from.
 pub(crate) fn deck(plan: &Plan) -> Option<Arc<Deck>> {
     let data = plan.workload.data.as_ref()?;
-    Some(Arc::new(Deck::look(data, plan.target.request_path(), opener(&data.file)).unwrap()))
+    let look = if plan.workload.conversation.is_some() { Deck::look_for_sessions } else { Deck::look };
+    Some(Arc::new(look(data, plan.target.request_path(), opener(&data.file)).unwrap()))
 }
 
 fn opener(file: &str) -> Open {

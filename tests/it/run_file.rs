@@ -12,10 +12,10 @@ use tokload::plan::{
     Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
-use tokload::run::{Example, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
+use tokload::run::{Example, LevelResult, RecordRange, Sessions, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
     DataBlock, EnvironmentBlock, GroupBlock, LengthenedBlock, LevelBlock, ReuseBlock, SeenBlock,
-    SelftestBlock, SideFile, TargetBlock, TraceBlock,
+    SelftestBlock, SideFile, TargetBlock, TraceBlock, TurnBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -66,6 +66,8 @@ pub(crate) fn plan() -> Plan {
             system_words: None,
             trace: None,
             data: None,
+            conversation: None,
+            session_header: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,
@@ -629,6 +631,7 @@ fn data_block() -> DataBlock {
         format: "sharegpt".to_owned(),
         records: 9,
         prompts: 5,
+        later_turns: 7,
         malformed: 1,
         malformed_first: vec!["s.json:2: id: missing".to_owned()],
         unanswered: 1,
@@ -647,6 +650,7 @@ fn trace_block() -> TraceBlock {
         format: "mooncake".to_owned(),
         records: 9,
         requests: 5,
+        later_turns: 2,
         prompt_tokens: 4726,
         last_ns: 3_000_000_000,
         malformed: 1,
@@ -696,6 +700,15 @@ fn a_written_file_conforms_to_the_published_schema() {
     );
     repeated.trace = Some(trace_block());
     repeated.data = Some(data_block());
+    repeated.levels[0].sessions = Some(Sessions { begun: 3, finished: 1, broken: 1, ..Sessions::default() });
+    let of_level = &repeated.levels[0];
+    repeated.levels[0].turns = Some(vec![TurnBlock {
+        turn: 16,
+        and_later: true,
+        counts: of_level.counts.clone(),
+        distributions: of_level.distributions.clone(),
+        tokens: of_level.tokens.clone(),
+    }]);
     let repeated: Value = serde_json::from_str(&to_json(&repeated)).unwrap();
     assert_eq!(conforms(&schema, &schema, &repeated, "run"), Ok(()));
     assert!(repeated["repeats"][1]["figures"]["ttft_p50"]["mean"].is_number());

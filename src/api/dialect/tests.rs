@@ -1,9 +1,10 @@
 use super::*;
+use crate::api::talk::{ALONE, Fragment};
 use crate::api::{Channel, Finish, Usage};
 
-/// Everything that is reported, in short words.
+/// Everything that is reported, in short words; parts of calls apart.
 #[derive(Default)]
-struct Heard(Vec<String>);
+struct Heard(Vec<String>, Vec<String>);
 
 impl Reader for Heard {
     const WANTS_TEXT: bool = true;
@@ -40,6 +41,11 @@ impl Reader for Heard {
 
     fn end(&mut self) {
         self.0.push("end".to_owned());
+    }
+
+    fn call(&mut self, choice: u32, fragment: &Fragment<'_>) {
+        let Fragment { place, id, name, arguments } = fragment;
+        self.1.push(format!("{choice} {place} {id} {name} {arguments}"));
     }
 }
 
@@ -333,4 +339,37 @@ fn an_embedding_is_a_vector_and_a_prompt() {
     for empty in [r#"{"data":[]}"#, r#"{"data":[{"embedding":[]}]}"#, r#"{"data":[{"index":0}]}"#] {
         assert!(whole(Dialect::Embeddings, empty).is_empty());
     }
+}
+
+/// What each dialect tells of a call, so that it can be repeated.
+#[test]
+fn parts_of_calls_are_told_with_their_place() {
+    let calls = |dialect: Dialect, data: &str| {
+        let mut heard = Heard::default();
+        dialect.read_event(&mut Json::new(), data.as_bytes(), &mut heard).unwrap();
+        heard.1
+    };
+    let of_whole = |dialect: Dialect, body: &str| {
+        let mut heard = Heard::default();
+        dialect.read_whole(&mut Json::new(), body.as_bytes(), &mut heard).unwrap();
+        heard.1
+    };
+    let chat = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}"#;
+    assert_eq!(calls(Dialect::OpenaiChat, chat), ["0 1 c f {"]);
+    let message = r#"{"choices":[{"index":0,"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}"#;
+    assert_eq!(of_whole(Dialect::OpenaiChat, message), ["0 0 a f {}", "0 1 b g {}"]);
+    let begins = r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#;
+    let goes_on = r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\""}}"#;
+    assert_eq!(calls(Dialect::Messages, begins), ["0 2 t f "]);
+    assert_eq!(calls(Dialect::Messages, goes_on), ["0 2   {\"a\""]);
+    let block = r#"{"content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t","name":"f","input":{"n":1,"l":[true,null,"s"]}}]}"#;
+    assert_eq!(of_whole(Dialect::Messages, block), [r#"0 1 t f {"l":[true,null,"s"],"n":1}"#]);
+    let added = r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"r","name":"f"}}"#;
+    let delta = r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}"#;
+    assert_eq!(calls(Dialect::Responses, added), ["0 1 r f "]);
+    assert_eq!(calls(Dialect::Responses, delta), ["0 1   {}"]);
+    let items = r#"{"status":"completed","output":[{"type":"function_call","call_id":"r","name":"f","arguments":"{}"}]}"#;
+    assert_eq!(of_whole(Dialect::Responses, items), ["0 0 r f {}"]);
+    let line = r#"{"message":{"content":"","tool_calls":[{"function":{"name":"f","arguments":{"a":1.5}}}]}}"#;
+    assert_eq!(calls(Dialect::OllamaChat, line), [format!("0 {ALONE}  f {{\"a\":1.5}}")]);
 }

@@ -171,7 +171,7 @@ fn range_ratio(text: &str) -> Result<f64, Error> {
     }
 }
 
-fn deviation(option: &str, text: &str) -> Result<f64, Error> {
+pub(super) fn deviation(option: &str, text: &str) -> Result<f64, Error> {
     match value::number(option, text)? {
         stddev if stddev >= 0.0 => Ok(stddev),
         stddev => {
@@ -190,6 +190,25 @@ fn ranging(length: u32, ratio: f64, least: u32) -> Lengths {
     // `as` saturates.
     let (min, max) = (bound(1.0 - ratio).floor() as u32, bound(1.0 + ratio).ceil() as u32);
     Lengths::Drawn(Distribution::Uniform { min: min.max(least), max })
+}
+
+/// A number spread as aiperf spreads it; `least` is the smallest, 1 if absent.
+pub(super) fn varying_around(
+    option: &str,
+    centre: &Lengths,
+    stddev: f64,
+    least: Option<u32>,
+) -> Result<Lengths, Error> {
+    let Some(mean) = centre.fixed() else {
+        let remedy = "give one of them";
+        return Err(Error::new(option, format!("spreads what differs already ({centre})"), remedy));
+    };
+    Ok(match varying(mean, stddev) {
+        Lengths::Drawn(Distribution::Normal { mean, stddev, max, .. }) => {
+            Lengths::Drawn(Distribution::Normal { mean, stddev, min: least, max })
+        }
+        fixed => fixed,
+    })
 }
 
 /// aiperf's: normal around the length.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Answer;
+use crate::api::talk::Fragment;
 use crate::api::{Channel, Finish, NotAnObject, Reader, Shape, Usage};
 use crate::exchange::Sink;
 use crate::wire::json::Json;
@@ -115,6 +116,11 @@ impl<S: Sink> Reader for Reading<'_, S> {
 
     fn end(&mut self) {
         self.said.end = true;
+    }
+
+    fn call(&mut self, choice: u32, fragment: &Fragment<'_>) {
+        let place = self.place(choice);
+        self.sink.call(place as u32, fragment);
     }
 }
 

@@ -53,10 +53,13 @@ fn first_sends_are_spread_and_later_ones_follow_the_answer() {
     assert_eq!(agenda.pop(START), None);
     let second = agenda.next().unwrap();
     assert_eq!(second, START + Duration::from_micros(50));
-    assert_eq!(agenda.pop(second).unwrap(), Due { index: 1, plan: second, ready: second, user: Some(1) });
+    assert_eq!(
+        agenda.pop(second).unwrap(),
+        Due { index: 1, turn: 0, plan: second, ready: second, user: Some(1) }
+    );
     let end = START + Duration::from_millis(7);
     agenda.on_done(Some(0), end, Duration::ZERO);
-    assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, plan: end, ready: end, user: Some(0) });
+    assert_eq!(agenda.pop(end).unwrap(), Due { index: 2, turn: 0, plan: end, ready: end, user: Some(0) });
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn a_paced_user_that_waits_keeps_its_plan_and_sends_at_once_when_it_is_free() {
     assert!(agenda.pop(START).is_some());
     agenda.on_done(Some(0), ms(250), Duration::ZERO);
     assert_eq!(agenda.pop(ms(249)), None);
-    let second = Due { index: 1, plan: ms(100), ready: ms(250), user: Some(0) };
+    let second = Due { index: 1, turn: 0, plan: ms(100), ready: ms(250), user: Some(0) };
     assert_eq!(agenda.pop(ms(251)), Some(second), "its lateness is the server's until it is free");
     agenda.on_done(Some(0), ms(260), Duration::ZERO);
     assert_eq!(agenda.next(), Some(ms(260)), "what was planned for 200 is still to be sent");
@@ -174,7 +177,7 @@ fn an_open_loop_keeps_its_plan_when_it_is_late() {
     let schedule: Schedule = Box::new([(3, 0), (7, 2_000_000)].into_iter());
     let mut agenda = begun(Agenda::open(schedule));
     let late = START + Duration::from_secs(1);
-    assert_eq!(agenda.pop(late), Some(Due { index: 3, plan: START, ready: START, user: None }));
+    assert_eq!(agenda.pop(late), Some(Due { index: 3, turn: 0, plan: START, ready: START, user: None }));
     assert_eq!(agenda.pop(late).unwrap().plan, START + Duration::from_millis(2));
     assert!(agenda.is_empty());
 }

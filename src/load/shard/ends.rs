@@ -42,7 +42,8 @@ impl Shard {
             work.requests.give_back(due.user, request);
         }
         let pause = if record.outcome.class == Class::Connect { REFUSED_PAUSE } else { Duration::ZERO };
-        work.agenda.on_done(due.user, now, pause);
+        let pause = (now, pause);
+        work.go_on(&due, &record, &self.connections[slot].reply, pause);
         if let Some(permits) = &work.leg.permits {
             permits.release(self.place);
         }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Shard;
-use super::work::{Ear, Work};
+use super::work::{Ear, Gatherer, Work};
 use crate::exchange::{Arrival, Progress};
 use crate::load::connection::State;
 use crate::sys::epoll::Ready;
@@ -136,8 +136,14 @@ impl Shard {
         };
         let ended = opened.ended;
         let heard = (&mut connection.last_content_read, &mut connection.times);
-        let mut ear = Ear::new(work, &self.gauges, heard, connection.throttle.is_some());
-        let progress = connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear);
+        let slow = connection.throttle.is_some();
+        let progress = if work.gathers_replies {
+            let mut ear = Gatherer::new(Ear::new(work, &self.gauges, heard, slow), &mut connection.reply);
+            connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear)
+        } else {
+            let mut ear = Ear::new(work, &self.gauges, heard, slow);
+            connection.exchange.on_bytes(&at, opened.bytes, &mut self.json, &mut ear)
+        };
         if let Some(socket) = &connection.socket {
             // TLS may have something of its own to say; a failure shows at the next read.
             let _ = connection.transport.flush(socket);
@@ -160,7 +166,8 @@ impl Shard {
             return self.resend(work, slot, now);
         }
         let heard = (&mut connection.last_content_read, &mut connection.times);
-        let mut ear = Ear::new(work, &self.gauges, heard, connection.throttle.is_some());
+        let slow = connection.throttle.is_some();
+        let mut ear = Gatherer::new(Ear::new(work, &self.gauges, heard, slow), &mut connection.reply);
         let progress = if in_good_order {
             connection.exchange.on_eof(now, &mut self.json, &mut ear)
         } else {
@@ -174,9 +181,10 @@ impl Shard {
     pub(super) fn resend(&mut self, work: &mut Work, slot: usize, now: Stamp) {
         let connection = &mut self.connections[slot];
         connection.exchange.resend();
+        connection.reply.clear();
         if connection.is_sent {
             let due = connection.due;
-            connection.request = work.requests.write_again(due.index, connection.entry.as_deref());
+            connection.request = work.requests.write_again(&due, connection.entry.as_deref());
         }
         connection.written = 0;
         connection.is_sent = false;

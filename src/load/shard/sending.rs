@@ -61,6 +61,7 @@ impl Shard {
         connection.is_sent = false;
         connection.tried = 0;
         connection.times.clear();
+        connection.reply.clear();
         connection.last_read = now;
         connection.last_content_read = u64::MAX;
         connection.uses = connection.uses.wrapping_add(1);

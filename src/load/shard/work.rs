@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::api::Channel;
+use crate::api::talk::{Fragment, Reply};
 use crate::exchange::{ContentEvent, Exchange, Sink};
 use crate::load::agenda::{Agenda, Due, later};
 use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Leg, Sample, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::Block;
+use crate::load::talks::Next;
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
@@ -46,6 +50,8 @@ pub(crate) struct Work {
     /// Due, but without a permit yet; in the order of their plans.
     pub(crate) waiting: VecDeque<Due>,
     pub(crate) in_flight: usize,
+    /// The text of answers is wanted: [`Leg::gathers_replies`].
+    pub(crate) gathers_replies: bool,
     /// The common start.
     start: Stamp,
     /// What the signal said last: its version, whether the end may be moved, how often observations were asked for.
@@ -80,6 +86,7 @@ impl Work {
             examples: Vec::new(),
             waiting: VecDeque::new(),
             in_flight: 0,
+            gathers_replies: leg.gathers_replies(),
             start: Stamp::ZERO,
             version: 0,
             open: false,
@@ -272,9 +279,32 @@ impl Work {
         self.keep_record(record, times);
     }
 
+    /// What follows a request that has ended, now: the next turn of its session, a pause after the end of the answer; or,
+    /// when the session has ended, the next one of its user, at least the given pause from now.
+    pub(crate) fn go_on(
+        &mut self,
+        due: &Due,
+        record: &Record,
+        reply: &Reply,
+        (now, pause): (Stamp, Duration),
+    ) {
+        match self.requests.on_end(due, record.outcome, reply) {
+            Some(Next::After(pause)) => {
+                let plan = record.end + pause;
+                self.agenda.go_on(due, plan, plan);
+            }
+            Some(Next::At(offset_ns)) => {
+                let plan = self.start + Duration::from_nanos(offset_ns);
+                self.agenda.go_on(due, plan, record.end);
+            }
+            None => self.agenda.on_done(due.user, now, pause),
+        }
+    }
+
     /// A request that was planned and never sent.
     pub(crate) fn on_unsent(&mut self, due: &Due, now: Stamp, class: Class) {
-        let mut record = Record::planned(due.index, due.plan);
+        self.requests.on_unsent(due);
+        let mut record = due.record();
         record.phase = self.leg.phase;
         record.outcome = Outcome::new(class, Kind::None, 0);
         record.permit = now;
@@ -313,9 +343,10 @@ impl Work {
     }
 
     pub(crate) fn into_report(self) -> ShardReport {
+        let sessions = self.requests.into_sessions();
         ShardReport {
             tally: self.tally,
-            check: self.check,
+            check: ShardCheck { sessions, ..self.check },
             examples: self.examples,
             records: self.records,
             last_plan: self.last_plan,
@@ -373,5 +404,39 @@ impl Sink for Ear<'_> {
         if let Some(times) = &mut self.times {
             times.push(event.at.read.as_nanos());
         }
+    }
+}
+
+/// An ear that also keeps what was said, for the turn that repeats it. Of several choices the first is kept.
+pub(crate) struct Gatherer<'a> {
+    ear: Ear<'a>,
+    reply: &'a mut Reply,
+}
+
+impl<'a> Gatherer<'a> {
+    pub(crate) fn new(ear: Ear<'a>, reply: &'a mut Reply) -> Gatherer<'a> {
+        Gatherer { ear, reply }
+    }
+}
+
+impl Sink for Gatherer<'_> {
+    const WANTS_TEXT: bool = true;
+
+    #[inline]
+    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
+        if choice == 0 {
+            self.reply.piece(channel, text);
+        }
+    }
+
+    fn call(&mut self, choice: u32, fragment: &Fragment<'_>) {
+        if choice == 0 {
+            self.reply.call(fragment);
+        }
+    }
+
+    #[inline]
+    fn content_event(&mut self, event: &ContentEvent) {
+        self.ear.content_event(event);
     }
 }

@@ -111,6 +111,8 @@ impl Plan {
     pub fn prompts_are_unique(&self, level: &Level) -> bool {
         let most = level.requests_expected().unwrap_or(u64::MAX);
         self.workload.prefix.is_none()
+            // Later turns begin with the earlier ones.
+            && self.workload.conversation.is_none()
             && !self.workload.is_recorded()
             && self.workload.distinct.is_none_or(|distinct| distinct >= most)
             && prompt_override(self).is_none()

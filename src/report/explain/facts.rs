@@ -11,7 +11,7 @@ pub(super) struct Facts<'a> {
     pub(super) label: &'a str,
     /// Users of a closed loop without a schedule.
     pub(super) users: Option<f64>,
-    /// Their pause between an answer and the next request, s.
+    /// Their mean pause between an answer and the next request, s.
     pub(super) think_s: f64,
     /// Answers that each request asks for (`n`): as many sequences of the server.
     pub(super) choices: f64,
@@ -58,7 +58,11 @@ impl<'a> Facts<'a> {
             label: &level.label,
             // Paced users plan as an open loop does, with as many as there are users in flight at most.
             users: load.users.map(f64::from).filter(|_| load.interval_s().is_none()),
-            think_s: load.think_s,
+            think_s: level
+                .statistics
+                .as_ref()
+                .and_then(|known| known.little?.pause_s)
+                .unwrap_or(load.think_s),
             choices: f64::from(choices),
             asked_s: level.asked_s(),
             capped: load.cap.is_some() || load.interval_s().is_some(),

@@ -12,6 +12,7 @@ mod groups;
 mod notes;
 mod repeats;
 mod rows;
+mod turns;
 mod until;
 
 pub use findings::{noted, of_plan};
@@ -33,6 +34,8 @@ pub struct View {
     pub groups: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
     pub repeats: Table,
+    /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
+    pub turns: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// What the run is worth; `None` if it is not judged.
@@ -139,6 +142,7 @@ impl View {
             },
             groups: Table { head: "part", columns: groups::COLUMNS.to_vec(), rows: groups::rows(run) },
             repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
+            turns: Table { head: "turn", columns: turns::COLUMNS.to_vec(), rows: turns::rows(run) },
             budget: Table {
                 head: "client",
                 columns: budget::COLUMNS.to_vec(),
@@ -151,6 +155,7 @@ impl View {
                 .into_iter()
                 .chain(groups::notes(run))
                 .chain(until::notes(run))
+                .chain(turns::notes(run))
                 .chain(cache::note(run))
                 .chain(cache::levels(run))
                 .chain(repeats::note(run))

@@ -8,11 +8,12 @@ use super::distribution::{DistributionBlock, by_metric};
 use super::findings::FindingBlock;
 use super::group::GroupBlock;
 use super::self_check::SelfCheckBlock;
+use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Gaps, Level, Load, Varying};
-use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Span, Window};
+use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
 use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
@@ -84,6 +85,12 @@ pub struct LevelBlock {
     /// On which side of the wished share its good requests lie, where that ended the level; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+    /// The turns of sessions apart; absent where no session has a second one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Vec<TurnBlock>>,
+    /// What became of the sessions; absent where each request was one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
@@ -194,6 +201,8 @@ impl LevelBlock {
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             lengthened: result.lengthened.map(LengthenedBlock::from),
             judged: result.judged,
+            turns: None,
+            sessions: result.sessions(),
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
@@ -225,6 +234,8 @@ impl LevelBlock {
         self.cache_split = summary.cache_split;
         self.in_flight = summary.in_flight;
         self.statistics.clone_from(&summary.statistics);
+        let turns: Vec<TurnBlock> = summary.turns.iter().map(TurnBlock::new).collect();
+        self.turns = (!turns.is_empty()).then_some(turns);
     }
 }
 

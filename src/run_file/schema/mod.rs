@@ -12,6 +12,7 @@ mod level;
 mod repeats;
 mod self_check;
 mod trace;
+mod turns;
 mod verbatim;
 
 pub use definitions::Definition;
@@ -25,6 +26,7 @@ pub use level::{
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use trace::{DataBlock, TraceBlock};
+pub use turns::TurnBlock;
 pub use verbatim::Verbatim;
 
 use std::collections::BTreeMap;

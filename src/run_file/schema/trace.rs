@@ -12,8 +12,11 @@ pub struct TraceBlock {
     pub format: String,
     /// Records of the file.
     pub records: u64,
-    /// Requests that were planned, in a level that is not ended earlier.
+    /// Requests that were planned at times of the file, in a level that is not ended earlier.
     pub requests: u64,
+    /// Later turns of their sessions, planned as the answers before them ended; absent where there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub later_turns: u64,
     /// Tokens of their prompts, as far as the trace gives lengths.
     pub prompt_tokens: u64,
     /// Time of the last of them after the first instant of the slice, as recorded, ns.
@@ -28,7 +31,7 @@ pub struct TraceBlock {
     pub other_model: u64,
     /// Requests left out because they lie outside of the slice.
     pub outside: u64,
-    /// Requests left out because they wait for an answer and have no time of their own.
+    /// Requests left out because they have no time and follow no turn of their session.
     pub turns: u64,
     /// Requests sent with a shorter prompt.
     pub prompts_cut: u64,
@@ -44,6 +47,7 @@ impl From<&Overview> for TraceBlock {
             format: of.format.name().to_owned(),
             records: of.counts.records,
             requests: of.requests,
+            later_turns: of.later,
             prompt_tokens: of.prompt_tokens,
             last_ns: of.last_ns,
             malformed: of.counts.malformed,
@@ -66,8 +70,11 @@ pub struct DataBlock {
     pub format: String,
     /// Records of the file.
     pub records: u64,
-    /// Prompts that requests took; a level with more requests took them again.
+    /// Prompts that requests took, or sessions; a level with more of them took them again.
     pub prompts: u64,
+    /// Later turns of these sessions; absent where only first questions were sent.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub later_turns: u64,
     /// Records that could not be read.
     pub malformed: u64,
     /// The first few of them: file, line and reason.
@@ -102,6 +109,7 @@ impl From<&Contents> for DataBlock {
             format: of.format.name().to_owned(),
             records: of.counts.records,
             prompts: of.prompts,
+            later_turns: of.later,
             malformed: of.counts.malformed,
             malformed_first: of.counts.first_errors.iter().map(ToString::to_string).collect(),
             unanswered: of.counts.unanswered,

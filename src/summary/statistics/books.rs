@@ -1,5 +1,6 @@
 //! Whether the records agree with what was counted while the level ran: Little's law.
 
+use crate::metrics::Record;
 use crate::stats::Little;
 use crate::stats::inflight::Span;
 use crate::summary::Users;
@@ -19,6 +20,7 @@ pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
     let all_in_ns = level.input.steady_from_s.map(|s| level.input.span.t0.as_nanos() as f64 + s * 1e9);
     let all_in = all_in_ns.is_some_and(|ns| window.start as f64 >= ns);
     let users = level.input.users.filter(|_| all_in && !level.cut.fixed.whole_level);
+    let pause_s = level.input.users.and_then(|users| mean_pause_s(users, level.measured));
     Some(LittleStatistics {
         start_ns: window.start,
         end_ns: window.end,
@@ -30,12 +32,27 @@ pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
         counted,
         counter_gap: counted.map(|counted| little.counter_gap(counted)),
         verdict: little.verdict(counted),
-        turnaround_s: users.and_then(|users| turnaround_s(users, &little)),
+        pause_s,
+        turnaround_s: users.and_then(|users| turnaround_s(users, pause_s, &little)),
     })
 }
 
 /// What of a user's cycle is neither an answer nor a pause.
-fn turnaround_s(users: Users, little: &Little) -> Option<f64> {
+fn turnaround_s(users: Users, pause_s: Option<f64>, little: &Little) -> Option<f64> {
     let ended_s = little.ended_per_second();
-    (ended_s > 0.0).then(|| f64::from(users.n) / ended_s - little.mean_life_s() - users.think_s)
+    let pause_s = pause_s.unwrap_or(users.think_s);
+    (ended_s > 0.0).then(|| f64::from(users.n) / ended_s - little.mean_life_s() - pause_s)
+}
+
+/// The mean pause before a request of sessions: between the turns of one as it was planned, else its user's think time.
+/// `None` where no session has a second turn.
+fn mean_pause_s(users: Users, measured: &[&Record]) -> Option<f64> {
+    let mut turns: Vec<&Record> = measured.to_vec();
+    turns.sort_unstable_by_key(|record| (record.session, record.turn));
+    let later = turns.windows(2).filter(|pair| pair[0].session == pair[1].session);
+    let (count, sum_s) = later.fold((0_u64, 0.0), |(count, sum_s), pair| {
+        (count + 1, sum_s + pair[1].plan.nanos_since(pair[0].end) as f64 / 1e9)
+    });
+    let first = measured.len() as u64 - count;
+    (count > 0).then(|| (sum_s + first as f64 * users.think_s) / measured.len() as f64)
 }

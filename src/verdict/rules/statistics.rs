@@ -134,7 +134,7 @@ fn little_mismatch(little: &LittleStatistics) -> Option<Finding> {
 /// A user's cycle that is longer than answer and pause is the client's doing. Cycles that the window's edges cut may
 /// hide or feign as much as their share of the window.
 fn turnaround(facts: &Facts, little: &LittleStatistics) -> Option<Finding> {
-    let cycle_s = little.life_s + facts.level.load.think_s;
+    let cycle_s = little.life_s + little.pause_s.unwrap_or(facts.level.load.think_s);
     let own_s = little.turnaround_s?;
     let edges = cycle_s / ((little.end_ns - little.start_ns) as f64 / 1e9);
     (own_s > cycle_s * (TURNAROUND_MAX + edges)).then(|| {

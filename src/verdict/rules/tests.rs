@@ -192,6 +192,9 @@ fn a_cache_may_hit_only_what_was_asked_to_be_repeated() {
     let mut plan = Plan::new(1);
     assert_eq!(cached(&plan, Some(1280)), []);
     assert_eq!(cached(&plan, Some(1281)), warn(Rule::CacheHitsUnwanted));
+    let mut talks = plan.clone();
+    talks.workload.conversation = Some(crate::plan::Conversation::default());
+    assert_eq!(cached(&talks, Some(1281)), [], "later turns repeat the earlier ones");
     assert_eq!(cached(&plan, None), []);
     // 1000 prompts of 128 tokens, 125 of them words: a template of three, which all of them share.
     plan.workload.input_words = 125.into();
@@ -472,6 +475,7 @@ fn known() -> Statistics {
         latency_grows: false,
     };
     let little = LittleStatistics {
+        pause_s: None,
         start_ns: 0,
         end_ns: 102_000_000_000,
         in_flight: 14.0,

@@ -28,6 +28,8 @@ pub struct Entry {
     pub output_tokens: Option<u32>,
     /// The recorded answer, of which a tokenizer makes the length where `output_tokens` says none.
     pub answer: Option<Box<str>>,
+    /// The same as a message, as written in the file, where it is one: it may make calls.
+    pub said: Option<Box<str>>,
     /// The model that was asked.
     pub model: Option<Box<str>>,
     /// Number of images in the prompt.
@@ -105,6 +107,7 @@ impl Entry {
             prompt,
             output_tokens: None,
             answer: None,
+            said: None,
             model: None,
             images: 0,
             extra: None,
@@ -123,6 +126,17 @@ impl Entry {
             | Prompt::Messages { messages: text, .. }
             | Prompt::Body { body: text, .. } => words(text),
             Prompt::Parts(parts) => parts.iter().map(|part| words(part)).fold(0, u32::saturating_add),
+        }
+    }
+
+    /// Whether it is a whole request, what was said before included: a length, a ready body, or a list of messages that was
+    /// not cut into turns. Other later turns go on from those before them.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match self.prompt {
+            Prompt::Tokens { .. } | Prompt::Body { .. } => true,
+            Prompt::Messages { .. } => self.turn.is_none(),
+            Prompt::Text(_) | Prompt::Parts(_) => false,
         }
     }
 

@@ -8,7 +8,8 @@
 //! bytes ─ Reader ─> entries in file order ─ Survey, Replay ─> Planned in time order ─ Selection ─> what is sent
 //! ```
 //!
-//! A [`Shelf`] gives the records of a file in any order instead, for which it keeps 8 bytes for each.
+//! A [`Shelf`] gives the records of a file in any order instead, for which it keeps 8 bytes for each; a [`Spindle`] the
+//! turns of its sessions, for which it keeps 16.
 //!
 //! **Memory.** A [`Reader`] holds one record: a line, a CSV record, an element of a JSON array. A file in order of
 //! time is replayed with nothing but that. For one that is not, [`Replay`] keeps 16 bytes per record, a time and a
@@ -32,6 +33,7 @@ mod format;
 mod fuzz;
 mod json;
 mod lines;
+mod messages;
 mod mooncake;
 mod numbers;
 mod openai_batch;
@@ -46,6 +48,7 @@ mod shelf;
 mod source;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod timestamp;
 mod vllm;
 mod weka;
@@ -62,4 +65,5 @@ pub use select::{Dropped, Selected, Selection, Speedup};
 pub use sharegpt::Turns;
 pub use shelf::{Places, Shelf};
 pub use source::Input;
+pub use threads::{Spindle, Threads};
 pub use vllm::sharegpt_keeps as vllm_sharegpt_keeps;

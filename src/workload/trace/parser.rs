@@ -235,7 +235,7 @@ impl Rules {
                     Format::VllmCustom => vllm::read_custom(&object)?,
                     Format::OpenAiBatch => openai_batch::read(&object)?,
                     Format::Dolly => dolly::read(&object)?,
-                    _ => plain::read_json(&object)?,
+                    _ => return plain::read_json(&object, self.turns, batch),
                 }
             }
         };

@@ -6,19 +6,27 @@ use super::csv::{Column, Row};
 use super::entry::{Entry, Prompt};
 use super::error::{Fault, Place, Reason};
 use super::json::{Object, not_unicode};
-use super::numbers;
+use super::parser::Batch;
+use super::sharegpt::Turns;
+use super::{messages, numbers};
 
-/// `{"prompt" or "text" or "messages": ..., "output_tokens": ...}`.
-pub(super) fn read_json(object: &Object<'_>) -> Result<Entry, Fault> {
+/// `{"prompt" or "text" or "messages": ..., "output_tokens": ...}`. Messages are one prompt, or the turns of a session.
+pub(super) fn read_json(object: &Object<'_>, turns: Turns, batch: &mut Batch) -> Result<(), Fault> {
+    let output_tokens = object.count(&["output_tokens", "output_length"])?;
     let prompt = match object.alias(&["prompt", "text", "messages"])? {
         None => return Err(Fault::of_record(Reason::NoPrompt)),
         Some(found) if found.name == "messages" => {
             let tools = object.get("tools").map(|tools| tools.list()).transpose()?;
+            if turns == Turns::All {
+                let like = Entry { output_tokens, ..Entry::new(Prompt::Parts(Vec::new())) };
+                return messages::split(found, tools, &like, batch);
+            }
             Prompt::Messages { messages: found.list()?.into(), tools: tools.map(Into::into) }
         }
         Some(found) => Prompt::Text(found.text()?),
     };
-    Ok(Entry { output_tokens: object.count(&["output_tokens", "output_length"])?, ..Entry::new(prompt) })
+    batch.push(Entry { output_tokens, ..Entry::new(prompt) });
+    Ok(())
 }
 
 /// One line as a prompt.

@@ -21,7 +21,7 @@ pub struct Options {
     pub on_error: OnError,
     /// Column of the prompts, for [`Format::Csv`]. By default `prompt` or `text`, or the only one.
     pub column: Option<Box<str>>,
-    /// Which turns of a conversation are taken, for [`Format::ShareGpt`].
+    /// Which turns of a conversation are taken, for [`Format::ShareGpt`] and [`Format::Jsonl`].
     pub turns: Turns,
     /// Tokens of a hashed block. By default what the format says: 512 for Mooncake, 16 for Bailian, 64 for Weka or
     /// what its file says.

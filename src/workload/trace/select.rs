@@ -75,12 +75,60 @@ impl Selection {
     }
 
     fn hurry(&self, planned: &mut Planned) {
-        let from_ns = u64::try_from(self.from.as_nanos()).unwrap_or(u64::MAX);
-        let scale = |ns: u64| self.speedup.map_or(ns, |speedup| speedup.scale(ns));
-        planned.offset_ns = planned.offset_ns.map(|offset| scale(offset.saturating_sub(from_ns)));
-        if let Some(wait) = &mut planned.entry.after_previous {
-            *wait = Duration::from_nanos(scale(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)));
+        planned.offset_ns = planned.offset_ns.map(|offset_ns| self.sent_at(offset_ns));
+        self.hurry_wait(&mut planned.entry);
+    }
+
+    fn hurry_wait(&self, entry: &mut Entry) {
+        if let Some(wait) = &mut entry.after_previous {
+            *wait = Duration::from_nanos(self.scale(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)));
         }
+    }
+
+    fn scale(&self, ns: u64) -> u64 {
+        self.speedup.map_or(ns, |speedup| speedup.scale(ns))
+    }
+
+    /// When what has this offset in recorded time is sent, ns after the start.
+    #[must_use]
+    pub fn sent_at(&self, offset_ns: u64) -> u64 {
+        let from_ns = u64::try_from(self.from.as_nanos()).unwrap_or(u64::MAX);
+        self.scale(offset_ns.saturating_sub(from_ns))
+    }
+
+    /// Whether an entry with this offset, if it has one, is one of those that are kept.
+    #[must_use]
+    pub fn takes(&self, entry: &Entry, offset_ns: Option<u64>) -> bool {
+        let is_outside = offset_ns.is_some_and(|offset_ns| self.is_outside(offset_ns));
+        !is_outside && (self.failed_too || !entry.failed) && !self.is_of_other_model(entry)
+    }
+
+    /// Makes an entry that is kept what is sent of it, but for its time: shorter where it must be, and faster.
+    pub fn fit(&self, entry: &mut Entry) {
+        let _ = self.shorten(entry);
+        self.hurry_wait(entry);
+    }
+
+    /// Whether a prompt was cut, and an answer.
+    fn shorten(&self, entry: &mut Entry) -> (bool, bool) {
+        let mut cut = (false, false);
+        if let Some(max) = self.prompt_tokens_max
+            && let Prompt::Tokens { count, blocks } = &mut entry.prompt
+            && *count > max
+        {
+            *count = max;
+            if let Some(blocks) = blocks {
+                blocks.ids.truncate(max.div_ceil(blocks.block_tokens.max(1)) as usize);
+            }
+            cut.0 = true;
+        }
+        if let Some(max) = self.output_tokens_max
+            && entry.output_tokens.is_some_and(|tokens| tokens > max)
+        {
+            entry.output_tokens = Some(max);
+            cut.1 = true;
+        }
+        cut
     }
 }
 
@@ -129,22 +177,9 @@ impl<I> Selected<I> {
     }
 
     fn shorten(&mut self, entry: &mut Entry) {
-        if let Some(max) = self.selection.prompt_tokens_max
-            && let Prompt::Tokens { count, blocks } = &mut entry.prompt
-            && *count > max
-        {
-            *count = max;
-            if let Some(blocks) = blocks {
-                blocks.ids.truncate(max.div_ceil(blocks.block_tokens.max(1)) as usize);
-            }
-            self.dropped.prompts_cut += 1;
-        }
-        if let Some(max) = self.selection.output_tokens_max
-            && entry.output_tokens.is_some_and(|tokens| tokens > max)
-        {
-            entry.output_tokens = Some(max);
-            self.dropped.outputs_cut += 1;
-        }
+        let (prompt, output) = self.selection.shorten(entry);
+        self.dropped.prompts_cut += u64::from(prompt);
+        self.dropped.outputs_cut += u64::from(output);
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::{Fault, Reason};
 use super::json::{Found, Object};
 use super::parser::Batch;
 
-/// Which turns of a conversation are taken.
+/// Which turns of a conversation are taken: of ShareGPT, and of lists of messages, which are cut for `All` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turns {
     /// The first one of a person that a model's answer follows, and that answer.

@@ -35,7 +35,7 @@ fn a_dry_run_shows_each_request_with_its_time_and_lengths() {
     assert_eq!((lines.len(), lines[4].as_str()), (6, "1 at 0.200000 s, 1800 words, max_tokens 45"));
     assert!(said.ends_with("sent with changes: 2 requests with images left out\n"), "{said}");
     let (_, said) = of("aiperf_multi_turn.jsonl", "--trace-errors skip");
-    assert!(said.contains("; left out: ") && said.contains("turns that wait for answers"), "{said}");
+    assert!(said.contains("; left out: ") && said.contains("3 requests without a time"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! Sessions of several turns, by the options of every tool.
+
+use super::lengths::{deviation, varying_around};
+use super::{RunArgs, value};
+use crate::plan::{Conversation, Error, Lengths, Replies, Workload};
+use crate::workload::trace::Format;
+
+/// Sets the conversations of `workload`, or changes those of the file.
+///
+/// - `--multi-turn`, a number of turns other than 1, or a file of conversations by its name asks for them.
+/// - Everything else says how they go, and means nothing without.
+pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+    if args.session_header.is_some() {
+        workload.session_header.clone_from(&args.session_header);
+    }
+    let turns = turns(args)?;
+    let asked = args.multi_turn
+        || turns.as_ref().is_some_and(|turns| turns.fixed() != Some(1))
+        || names_conversations(args);
+    if asked && workload.conversation.is_none() {
+        workload.conversation = Some(Conversation::default());
+    }
+    if !asked && turns.is_some() {
+        // One turn each is what other tools write for no conversations.
+        workload.conversation = None;
+    }
+    let Some(conversation) = &mut workload.conversation else { return without(args) };
+    if let Some(turns) = turns {
+        conversation.turns = turns;
+    }
+    let delay = "--multi-turn-delay-ms";
+    value::set(&mut conversation.delay_ms, delay, &args.multi_turn_delay_ms, value::lengths)?;
+    if let Some(text) = &args.session_turn_delay_stddev {
+        let option = "--session-turn-delay-stddev";
+        let spread = deviation(option, text)?;
+        conversation.delay_ms = varying_around(option, &conversation.delay_ms, spread, Some(0))?;
+    }
+    value::set(
+        &mut conversation.delay_ratio,
+        "--session-delay-ratio",
+        &args.session_delay_ratio,
+        value::number,
+    )?;
+    if let Some(text) = &args.per_turn_input_len {
+        let words = value::lengths("--per-turn-input-len", text)?;
+        // vLLM's 0: as the first turn.
+        conversation.later_words = (words.fixed() != Some(0)).then_some(words);
+    }
+    value::set(&mut conversation.replies, "--replies", &args.replies, replies)
+}
+
+/// The number of turns, if an option says.
+fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
+    let option = "--multi-turn-num-turns";
+    let given = args.multi_turn_num_turns.as_deref().map(|text| value::lengths(option, text)).transpose()?;
+    let Some(text) = &args.session_turns_stddev else { return Ok(given) };
+    let option = "--session-turns-stddev";
+    let spread = deviation(option, text)?;
+    if spread == 0.0 {
+        return Ok(given);
+    }
+    let around = given.unwrap_or(Lengths::Fixed(1));
+    varying_around(option, &around, spread, None).map(Some)
+}
+
+/// Whether the data set is of conversations by its name.
+fn names_conversations(args: &RunArgs) -> bool {
+    let names = [&args.trace_format, &args.dataset_name];
+    let is_named =
+        names.into_iter().flatten().any(|name| Format::from_name(name) == Some(Format::AiperfMultiTurn));
+    is_named && args.dataset_path.is_some() && !super::trace::is_asked(args)
+}
+
+fn replies(option: &str, text: &str) -> Result<Replies, Error> {
+    match text {
+        "live" => Ok(Replies::Live),
+        "recorded" => Ok(Replies::Recorded),
+        _ => {
+            let remedy = "give live, or recorded for those of the data set";
+            Err(Error::new(option, format!("'{text}' is neither live nor recorded"), remedy))
+        }
+    }
+}
+
+fn without(args: &RunArgs) -> Result<(), Error> {
+    let zero = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().parse() == Ok(0.0));
+    let one = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().parse() == Ok(1.0));
+    for (option, is_nothing) in [
+        ("--multi-turn-delay-ms", zero(&args.multi_turn_delay_ms)),
+        ("--session-turn-delay-stddev", zero(&args.session_turn_delay_stddev)),
+        ("--session-delay-ratio", one(&args.session_delay_ratio)),
+        ("--per-turn-input-len", zero(&args.per_turn_input_len)),
+        ("--replies", args.replies.is_none()),
+    ] {
+        if !is_nothing {
+            let remedy = "give --multi-turn as well, or leave it out";
+            return Err(Error::new(option, "says how conversations go, and there are none", remedy));
+        }
+    }
+    Ok(())
+}

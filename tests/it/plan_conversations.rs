@@ -1,0 +1,129 @@
+//! Conversations by the options of every tool.
+
+use tokload::cli::args::{Asked, Command, parse};
+use tokload::cli::plan_from_args::{Surroundings, order};
+use tokload::plan::{Conversation, Distribution, Error, Lengths, Plan, Replies};
+
+fn ordered(line: &str) -> Result<Plan, Error> {
+    let Asked::Command { command: Command::Run(args), tool, .. } =
+        parse(line.split_whitespace().map(Into::into))?
+    else {
+        panic!("not a run: {line}");
+    };
+    order(
+        &args,
+        &Surroundings {
+            tool,
+            fresh_seed: 1,
+            config: None,
+            env: &|_| None,
+            read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        },
+    )
+    .map(|o| o.plan)
+}
+
+#[track_caller]
+fn talk(options: &str) -> Option<Conversation> {
+    let line = format!("run --url h:1 {options}");
+    ordered(&line).unwrap_or_else(|error| panic!("{options}: {error}")).workload.conversation
+}
+
+#[track_caller]
+fn refused(options: &str) -> Error {
+    ordered(&format!("run --url h:1 {options}")).expect_err(options)
+}
+
+fn normal(mean: f64, stddev: f64, min: Option<u32>) -> Lengths {
+    Lengths::Drawn(Distribution::Normal { mean, stddev, min, max: None })
+}
+
+#[test]
+fn vllms_options_mean_what_they_do_there() {
+    assert_eq!(talk(""), None);
+    assert_eq!(talk("--multi-turn"), Some(Conversation::default()));
+    let full =
+        talk("--multi-turn --multi-turn-num-turns 5 --multi-turn-delay-ms 250 --per-turn-input-len 64");
+    let expected = Conversation {
+        turns: 5.into(),
+        delay_ms: 250.into(),
+        later_words: Some(64.into()),
+        ..Conversation::default()
+    };
+    assert_eq!(full, Some(expected));
+    assert_eq!(talk("--multi-turn --per-turn-input-len 0").unwrap().later_words, None, "as the first turn");
+    let plan = ordered(
+        "bench serve --backend openai-chat --multi-turn --multi-turn-concurrency 10 --num-prompts 50",
+    )
+    .unwrap();
+    assert_eq!((plan.levels[0].load.users, plan.levels[0].stop.units), (Some(10), Some(50)));
+    assert_eq!(plan.workload.conversation.unwrap().turns, 3.into());
+}
+
+#[test]
+fn aiperfs_options_mean_what_they_do_there() {
+    let plan = ordered(
+        "profile --url h:1 --endpoint-type chat --conversation-num 20 --conversation-turn-mean 5 \
+         --conversation-turn-stddev 2 --conversation-turn-delay-mean 2000 --conversation-turn-delay-stddev 500 \
+         --conversation-turn-delay-ratio 0.5 --concurrency 4 --session-header X-Correlation-ID",
+    )
+    .unwrap();
+    let talk = plan.workload.conversation.unwrap();
+    assert_eq!(talk.turns, normal(5.0, 2.0, None));
+    assert_eq!(talk.delay_ms, normal(2000.0, 500.0, Some(0)));
+    assert_eq!(talk.delay_ratio, 0.5);
+    assert_eq!(plan.levels[0].stop.units, Some(20));
+    assert_eq!(plan.workload.session_header.as_deref(), Some("X-Correlation-ID"));
+    // Its defaults, written out.
+    let plain = "profile --url h:1 --session-turns-mean 1 --session-turns-stddev 0 --session-turn-delay-mean 0 \
+                 --session-turn-delay-stddev 0 --session-delay-ratio 1.0";
+    assert_eq!(ordered(plain).unwrap().workload.conversation, None);
+}
+
+#[test]
+fn distributions_stand_where_numbers_do() {
+    let found =
+        talk("--multi-turn-num-turns uniform:min=2,max=8 --multi-turn-delay-ms lognormal:median=800,sigma=1")
+            .unwrap();
+    assert_eq!(found.turns, Lengths::Drawn(Distribution::Uniform { min: 2, max: 8 }));
+    assert!(matches!(found.delay_ms, Lengths::Drawn(Distribution::Lognormal { .. })));
+    assert_eq!(talk("--multi-turn --replies recorded").unwrap().replies, Replies::Recorded);
+    assert_eq!(
+        refused("--multi-turn-num-turns uniform:min=2,max=8 --session-turns-stddev 1").subject,
+        "--session-turns-stddev"
+    );
+}
+
+#[test]
+fn a_file_of_conversations_by_its_name_is_sent_as_such() {
+    assert!(talk("--dataset-path x.jsonl --custom-dataset-type multi_turn").is_some());
+    assert!(talk("--dataset-path x.jsonl --dataset-name multi-turn").is_some());
+    assert!(talk("--dataset-path x.jsonl --dataset-name sharegpt").is_none());
+    assert!(talk("--dataset-path x.jsonl --dataset-name sharegpt --multi-turn").is_some());
+}
+
+#[test]
+fn what_means_nothing_is_refused_by_its_name() {
+    for (options, subject) in [
+        ("--multi-turn-delay-ms 100", "--multi-turn-delay-ms"),
+        ("--session-delay-ratio 2", "--session-delay-ratio"),
+        ("--per-turn-input-len 9", "--per-turn-input-len"),
+        ("--replies live", "--replies"),
+        ("--multi-turn --replies maybe", "--replies"),
+        ("--multi-turn-num-turns 0", "--multi-turn-num-turns"),
+        ("--multi-turn-num-turns few", "--multi-turn-num-turns"),
+        ("--multi-turn --multi-turn-delay-ms 0.5", "--multi-turn-delay-ms"),
+        ("--multi-turn --session-delay-ratio -1", "--session-delay-ratio"),
+        ("--multi-turn --session-turns-stddev -1", "--session-turns-stddev"),
+        ("--multi-turn -c 2 --pace 3", "--pace"),
+        ("--multi-turn --backend openai-embeddings", "--multi-turn"),
+        ("--session-header Host", "--session-header"),
+        ("--session-header a:b", "--session-header"),
+        ("--multi-turn-min-turns 2", "--multi-turn-min-turns"),
+        ("--multi-turn-prefix-global-ratio 0.2", "--multi-turn-prefix-global-ratio"),
+    ] {
+        let error = refused(options);
+        assert_eq!(error.subject, subject, "{options}: {error}");
+        assert!(error.remedy.len() > 5, "{options}: {error}");
+    }
+}
