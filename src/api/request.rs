@@ -26,6 +26,8 @@ pub struct BodyOptions {
     pub include_usage: bool,
     /// `stream_options.continuous_usage_stats: true`; sent with a stream only.
     pub continuous_usage: bool,
+    /// The prompt is a list of token ids, where the dialect takes one; otherwise it is a text.
+    pub prompt_ids: bool,
     /// Sampling parameters, sent as they are.
     pub sampling: Map<String, Value>,
     /// Further fields. One that has the name of another field, the prompt's and the limit's included, stands in its
@@ -41,6 +43,7 @@ impl Default for BodyOptions {
             min_tokens: false,
             include_usage: false,
             continuous_usage: false,
+            prompt_ids: false,
             sampling: Map::new(),
             extra_body: Map::new(),
         }
@@ -59,6 +62,8 @@ pub(super) enum Part {
     Fixed(Vec<u8>),
     /// The prompt as a JSON string.
     Prompt,
+    /// The prompt, numbers with commas between them, as a JSON array.
+    PromptIds,
     /// The prompt within a JSON string.
     PromptInside,
     /// The largest number of tokens of the answer.
@@ -75,7 +80,7 @@ impl Template {
                 let prompt = vec![fixed(r#"[{"role":"user","content":"#), Part::Prompt, fixed("}]")];
                 fields.put("messages", prompt);
             }),
-            Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![Part::Prompt])),
+            Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![order.prompt()])),
             Dialect::Messages => messages::fields(&order),
             Dialect::Responses => responses::fields(&order),
             Dialect::OllamaChat => ollama::chat_fields(&order),
@@ -104,6 +109,11 @@ impl Template {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
                 Part::Prompt => write_string(out, prompt),
+                Part::PromptIds => {
+                    out.push(b'[');
+                    out.extend_from_slice(prompt.as_bytes());
+                    out.push(b']');
+                }
                 Part::PromptInside => {
                     let start = out.len();
                     write_string(out, prompt);
@@ -122,6 +132,13 @@ pub(super) struct Order<'a> {
     pub(super) model: &'a str,
     pub(super) stream: bool,
     pub(super) options: &'a BodyOptions,
+}
+
+impl Order<'_> {
+    /// The prompt where it may be a list of ids.
+    pub(super) fn prompt(&self) -> Part {
+        if self.options.prompt_ids { Part::PromptIds } else { Part::Prompt }
+    }
 }
 
 /// The fields of OpenAI's completions; `prompt` puts the one that they have under different names.

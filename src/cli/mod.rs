@@ -22,6 +22,7 @@ pub mod simulate;
 mod state;
 mod state_dir;
 mod target;
+mod tokens;
 pub mod value;
 
 use std::ffi::OsString;

@@ -15,6 +15,7 @@ mod data;
 mod lengths;
 mod levels;
 mod target;
+mod tokens;
 mod trace;
 
 /// What the meaning of arguments depends on besides themselves.

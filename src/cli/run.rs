@@ -12,7 +12,7 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, say, target, with_stdout};
+use crate::cli::{lint, print, say, target, tokens, with_stdout};
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
@@ -28,7 +28,7 @@ const SHOWN_OF_TRACE: usize = 10;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
-    let order = order(args, tool, &clock)?;
+    let mut order = order(args, tool, &clock)?;
     if !order.output.quiet {
         order.notes.iter().for_each(|note| say(note));
     }
@@ -40,6 +40,9 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
         script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
+        if let Some(note) = tokens::by_tokenizer(&mut order.plan, false)?.filter(|_| !order.output.quiet) {
+            say(&note);
+        }
         return print(dry_run(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
@@ -124,6 +127,7 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
             "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
         ));
     }
+    let unit = if plan.counts_tokens() { "tokens" } else { "words" };
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         let requests = match script {
@@ -139,7 +143,7 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 None => "after its user's answer".to_owned(),
             };
             text.push_str(&format!(
-                "# request {} {at}, {} words, max_tokens {}: {}\n",
+                "# request {} {at}, {} {unit}, max_tokens {}: {}\n",
                 request.index, request.words, request.max_tokens, request.prompt
             ));
         }

@@ -111,6 +111,9 @@ fn prompts_of(plan: &Plan) -> u64 {
     let parts = (plan.target.dialect, workload.input_words, workload.distinct, workload.prefix);
     // Values of our own types, none of which can fail to be written.
     let mut text = serde_json::to_vec(&parts).unwrap_or_default();
+    if let Some(tokens) = &workload.tokens {
+        text.extend(serde_json::to_vec(tokens).unwrap_or_default());
+    }
     if let Some(trace) = &workload.trace {
         text.extend(serde_json::to_vec(trace).unwrap_or_default());
     }

@@ -21,6 +21,7 @@ mod shard;
 mod spool;
 mod target;
 pub mod tls;
+pub mod tokenize;
 mod transport;
 mod until;
 mod wall;

@@ -145,12 +145,13 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
     let clock = RunClock::start();
     let mut options = plan.workload.options.clone();
     let patience = patience(&plan.limits);
+    let prompt = hello(plan);
     loop {
         let mut plan = plan.clone();
         plan.workload.options = options.clone();
         let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
-        template.write(&mut body, "Hello", PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
+        template.write(&mut body, prompt, PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1));
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
         let outcome = exchange.record().outcome;
@@ -172,6 +173,24 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
             _ => return Err(refused(&exchange, &plan, model)),
         }
     }
+}
+
+/// The prompt of the short request: a text, or of ids the one that every vocabulary has.
+#[must_use]
+pub fn hello(plan: &Plan) -> &'static str {
+    if plan.workload.tokens.as_ref().is_some_and(|tokens| tokens.ids) { "0" } else { "Hello" }
+}
+
+/// The tokens of `prompt` as the server counts them in its answer to a request that is otherwise as the plan's, but
+/// short; `None` where it answers with something else.
+#[must_use]
+pub fn prompt_tokens(route: &Route, plan: &Plan, model: &str, prompt: &str) -> Option<u32> {
+    let mut body = Vec::new();
+    let limit = PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1);
+    plan.template(model).ok()?.write(&mut body, prompt, limit);
+    let exchange = fetch::ask(route, &body, ask_of(plan), &patience(&plan.limits)).ok()?;
+    let is_answer = matches!(exchange.record().outcome.class, Class::Ok | Class::Empty);
+    exchange.record().prompt_tokens.filter(|_| is_answer)
 }
 
 /// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the

@@ -140,6 +140,16 @@ impl Route {
         encode(("POST", path), &self.authority, &self.headers, Some(0))
     }
 
+    /// A whole POST request for `path` with `body`.
+    ///
+    /// # Errors
+    /// The path cannot be sent.
+    pub fn post_to(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, RouteError> {
+        let mut request = encode(("POST", path), &self.authority, &self.headers, Some(body.len()))?;
+        request.extend_from_slice(body);
+        Ok(request)
+    }
+
     /// Writes a POST request with `body` into `out`.
     pub fn post(&self, body: &[u8], out: &mut Vec<u8>) {
         out.clear();

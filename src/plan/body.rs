@@ -65,6 +65,7 @@ impl Workload {
             min_tokens: self.options.min_tokens,
             include_usage: self.options.include_usage,
             continuous_usage: self.options.continuous_usage,
+            prompt_ids: self.tokens.as_ref().is_some_and(|tokens| tokens.ids),
             sampling: self.sampling.fields(),
             extra_body: self.extra_body.clone(),
         }

@@ -38,6 +38,7 @@ impl Plan {
         self.check_raw()?;
         self.check_trace()?;
         self.check_data()?;
+        self.check_tokens()?;
         self.check_numbers()?;
         self.check_client()
     }

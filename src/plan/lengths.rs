@@ -147,6 +147,12 @@ impl Workload {
             Some(Prefix { words, .. }) => format!("{words} shared + {}", self.input_words),
         }
     }
+
+    /// The tokens of the server's chat template that come on top, where they are known.
+    #[must_use]
+    pub fn template_tokens(&self) -> Option<u32> {
+        self.tokens.as_ref()?.found.as_ref()?.template.filter(|tokens| *tokens > 0)
+    }
 }
 
 impl From<u32> for Lengths {

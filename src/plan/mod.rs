@@ -19,6 +19,7 @@ mod level;
 pub mod lint;
 mod secrets;
 mod text;
+mod tokens;
 mod trace;
 mod until;
 
@@ -30,6 +31,7 @@ pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
+pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 
@@ -248,6 +250,9 @@ pub struct Workload {
     /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSet>,
+    /// The lengths of prompts are tokens of this vocabulary; absent: words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -541,6 +546,7 @@ impl Default for Workload {
             prefix: None,
             trace: None,
             data: None,
+            tokens: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

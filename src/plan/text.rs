@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
-    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Arrivals, Begins, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Found,
+    Header, Keep, LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions,
+    Sampling, Slo, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -265,6 +265,7 @@ fn full_plan() -> Plan {
             prefix: Some(Prefix { words: 1, pool: 1 }),
             trace: Some(full_trace()),
             data: Some(full_data()),
+            tokens: Some(full_tokens()),
             choices: 1,
             options,
             sampling,
@@ -283,6 +284,19 @@ fn full_plan() -> Plan {
         keep: Keep { records: true, chunks: false },
         declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },
     }
+}
+
+fn full_tokens() -> Tokens {
+    let found = Found {
+        begins: Some(Begins::Bare),
+        tokens_per_word: 2.0,
+        added: 1,
+        template: Some(1),
+        left_out: vec![String::new()],
+        further: vec![String::new()],
+        ids: vec![0],
+    };
+    Tokens { tokenizer: Some(String::new()), ids: true, found: Some(found) }
 }
 
 fn full_data() -> DataSet {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::counted::Counted;
 use super::deck::Deck;
 use super::lengths;
 use super::prompts::{self, write_prompt};
@@ -45,6 +46,7 @@ pub struct Content {
     prefix: Option<Prefix>,
     distinct: Option<u64>,
     script: Option<Script>,
+    counted: Option<Counted>,
     extra_body: Map<String, Value>,
 }
 
@@ -75,6 +77,7 @@ impl Content {
             prefix: workload.prefix,
             distinct: workload.distinct,
             script: None,
+            counted: workload.tokens.as_ref().and_then(|tokens| tokens.found.as_ref()).map(Counted::new),
             extra_body: workload.extra_body.clone(),
         }
     }
@@ -83,6 +86,12 @@ impl Content {
     #[must_use]
     pub fn with_script(self, script: Option<Script>) -> Content {
         Content { script, ..self }
+    }
+
+    /// Whether prompts are written as lists of token ids.
+    #[must_use]
+    pub fn writes_ids(&self) -> bool {
+        self.counted.as_ref().is_some_and(Counted::writes_ids)
     }
 
     /// The trace whose requests are sent.
@@ -137,13 +146,17 @@ impl Content {
         let max_tokens = self.recorded_tokens(item, entry);
         // What a trace leaves to chance is the request's own; a prompt of a data set is the same whenever it comes.
         let item = Item { index: self.place(item).unwrap_or(item.index), ..item };
-        let frame = Frame { template, extra_body: &self.extra_body, max_tokens };
+        let frame =
+            Frame { template, extra_body: &self.extra_body, max_tokens, counted: self.counted.as_ref() };
         recorded::write_body(out, &frame, (item, entry), desk)
     }
 
-    /// The words of the prompt of `item`, those of a shared prefix among them.
+    /// The words of the prompt of `item`, those of a shared prefix among them; its tokens where these are counted.
     #[must_use]
     pub fn prompt_words(&self, item: Item) -> u32 {
+        if let Some(counted) = &self.counted {
+            return counted.tokens(self.parts(item).map(|part| part.words).fold(0, u32::saturating_add));
+        }
         let of_part = |part: Part| prompts::prompt_words(part.purpose, part.index, part.words);
         self.parts(item).map(of_part).fold(0, u32::saturating_add)
     }
@@ -172,11 +185,19 @@ impl Content {
     /// Appends the prompt of `item` to `out`.
     pub fn write_prompt(&self, out: &mut String, item: Item) {
         for (place, part) in self.parts(item).enumerate() {
-            if place > 0 {
-                out.push(' ');
-            }
-            write_prompt(out, item.seed, part.purpose, part.index, part.words);
+            self.write_part(out, item.seed, part, place == 0);
         }
+    }
+
+    fn write_part(&self, out: &mut String, seed: u64, part: Part, is_first: bool) {
+        let Part { purpose, index, words } = part;
+        if let Some(counted) = &self.counted {
+            return counted.write_prompt(out, (seed, purpose, index), words, is_first);
+        }
+        if !is_first {
+            out.push(' ');
+        }
+        write_prompt(out, seed, purpose, index, words);
     }
 
     /// The first `words` words of each part of the prompt of `item`, `...` standing for what is left out: an excerpt
@@ -185,10 +206,7 @@ impl Content {
     pub fn excerpt(&self, item: Item, words: u32) -> String {
         let mut out = String::new();
         for (place, part) in self.parts(item).enumerate() {
-            if place > 0 {
-                out.push(' ');
-            }
-            write_prompt(&mut out, item.seed, part.purpose, part.index, part.words.min(words));
+            self.write_part(&mut out, item.seed, Part { words: part.words.min(words), ..part }, place == 0);
             if part.words > words {
                 out.push_str(" ...");
             }
@@ -205,11 +223,17 @@ impl Content {
         };
         let shared = self.prefix.map(|Prefix { words, pool }| {
             let choice = rng::below(&mut rng::stream(item.seed, Purpose::PrefixChoice, index), pool);
+            let words = self.counted.as_ref().map_or(words, |counted| counted.words_of_part(words));
             Part { purpose: of_prefix, index: u64::from(choice), words }
         });
         let words = match self.rehearsed(item) {
             Some((words, _)) => words.max(1),
             None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index),
+        };
+        let words = match &self.counted {
+            None => words,
+            Some(counted) if shared.is_some() => counted.words_behind(words),
+            Some(counted) => counted.words(words),
         };
         let own = Part { purpose: of_prompt, index, words };
         shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))

@@ -5,17 +5,24 @@
 
 pub mod arrival;
 pub mod content;
+pub mod counted;
 pub mod deck;
 pub mod lengths;
+pub mod measure;
+pub mod pieces;
 pub mod preview;
 pub mod prompts;
 pub mod recorded;
 pub mod recording;
+#[cfg(feature = "tokenizer")]
+pub mod tokenizer;
 pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
 pub use content::{Content, Item, Script};
+pub use counted::Counted;
 pub use deck::Deck;
+pub use pieces::Pieces;
 pub use preview::Preview;
 pub use recording::Recording;

@@ -12,6 +12,7 @@ mod replay;
 mod secrets;
 mod selftest;
 mod stored;
+mod tokens;
 mod verdict;
 
 use std::fs::{self, File};

@@ -37,5 +37,7 @@ mod simulate_args;
 mod slow_client;
 mod statistics;
 mod textbook;
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
 mod verdict;
 mod wire_split;

@@ -60,6 +60,7 @@ pub(crate) fn plan() -> Plan {
             prefix: None,
             trace: None,
             data: None,
+            tokens: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,

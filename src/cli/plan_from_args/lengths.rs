@@ -16,6 +16,7 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
     value::set(&mut workload.input_words, "--random-input-len", &args.random_input_len, value::lengths)?;
     value::set(&mut workload.output_tokens, "--random-output-len", &args.random_output_len, value::lengths)?;
     prefix(args, workload)?;
+    super::tokens::set(args, workload)?;
     if let Some(text) = &args.num_dataset_entries {
         workload.distinct = Some(value::integer("--num-dataset-entries", text)?);
     }

@@ -8,6 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::run::{Gate, conclude, show};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Session};
+use crate::cli::target::content;
 use crate::cli::{lint, report};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
@@ -15,7 +16,7 @@ use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Script};
+use crate::workload::Script;
 
 /// Runs the levels in virtual time, shows the table and saves the run.
 pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<String>) -> Result<Exit, Failure> {
@@ -53,6 +54,6 @@ fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
-        content: Content::new(&plan.workload).with_script(script),
+        content: content(plan, script)?,
     })
 }

@@ -3,6 +3,8 @@ use super::*;
 const TERMS: Terms<'static> = Terms {
     model: "mock",
     max_model_len: 1000,
+    beside: Beside { bos: 0, template: 0 },
+    tokenizes: true,
     max_tokens: 16,
     eos_after: None,
     reasoning: 0,
