@@ -247,11 +247,27 @@ impl Target {
 
     /// Writes the request of `item`, head and body, into `out`; the same bytes for the same item, whoever writes them.
     pub fn write_request(&self, item: Item, desk: &mut Desk, out: &mut Vec<u8>) {
+        self.write_prompt(item, desk);
+        self.write_body(item, desk);
+        self.write_post(item, desk, out);
+    }
+
+    /// The first of the three steps of [`Target::write_request`], for whoever has something else to do in between: a prompt
+    /// of 128 000 words takes about half a millisecond in each.
+    pub fn write_prompt(&self, item: Item, desk: &mut Desk) {
         desk.prompt.clear();
         self.content.write_prompt(&mut desk.prompt, item);
+    }
+
+    /// The second: the body around the prompt on the desk.
+    pub fn write_body(&self, item: Item, desk: &mut Desk) {
         desk.body.clear();
         let limit = self.content.output_tokens(item);
         self.templates[self.model_of(item.index)].write(&mut desk.body, &desk.prompt, limit);
+    }
+
+    /// The last: the request around the body on the desk.
+    pub fn write_post(&self, item: Item, desk: &Desk, out: &mut Vec<u8>) {
         self.routes[self.route_of(item.index)].post(&desk.body, out);
     }
 
