@@ -461,9 +461,8 @@ pub(in crate::load) mod tests {
 
     /// A leg of prompts around the length from which on they are written in steps.
     fn long_leg() -> Arc<Leg> {
-        let mut workload = crate::plan::Workload::default();
-        workload.input_words =
-            Lengths::Drawn(Distribution::Uniform { min: LONG_WORDS - 2, max: LONG_WORDS + 4 });
+        let lengths = Lengths::Drawn(Distribution::Uniform { min: LONG_WORDS - 2, max: LONG_WORDS + 4 });
+        let workload = crate::plan::Workload { input_words: lengths, ..Default::default() };
         let leg = Arc::into_inner(leg()).unwrap();
         let target = Arc::into_inner(leg.target).unwrap();
         let target = Target { content: Content::new(&workload), ..target };
