@@ -54,7 +54,7 @@ pub(super) fn ready(
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
         plan.workload.options = probed.options;
         let prefix = endpoint.address().map_err(Failure::bad)?.prefix;
-        let asked = Asked { route, prefix: &prefix, model: &model };
+        let asked = Asked { route, prefix: &prefix, model: &model, tells_tokens: facts.tells_tokens() };
         let hello = (probe::hello(plan), probed.exchange.record().prompt_tokens);
         let told = tokens::by_server(plan, asked, hello, was_found)?;
         notes.extend(told.notes);

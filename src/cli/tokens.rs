@@ -22,6 +22,8 @@ pub(super) struct Asked<'a> {
     /// What stands before the paths of the server.
     pub(super) prefix: &'a str,
     pub(super) model: &'a str,
+    /// It is of a kind that has `/tokenize`: a question costs little, and nobody wonders about it.
+    pub(super) tells_tokens: bool,
 }
 
 impl Asked<'_> {
@@ -205,7 +207,7 @@ fn with_what_is_added(plan: &mut Plan, asked: Asked<'_>) -> Option<String> {
 
 /// What words are to the server, where that costs no more than a question about a text.
 fn of_words(plan: &Plan, asked: Asked<'_>, (hello, counted): (&str, Option<u32>)) -> Told {
-    if plan.workload.is_recorded() || plan.target.dialect == Dialect::Raw {
+    if !asked.tells_tokens || plan.workload.is_recorded() || plan.target.dialect == Dialect::Raw {
         return Told::default();
     }
     let Some(per_word) = per_word(asked) else { return Told::default() };

@@ -76,6 +76,14 @@ impl ServerFacts {
     }
 }
 
+impl ServerFacts {
+    /// Whether it is of a kind that answers `/tokenize`.
+    #[must_use]
+    pub fn tells_tokens(&self) -> bool {
+        matches!(self.kind(), "vLLM" | "llama.cpp" | "SGLang" | "tokload mock")
+    }
+}
+
 /// Asks for the list of models at `path` until there is an answer that is not a 5xx, for at most `wait`. An answer has
 /// 10 s, or less where `limits` leave a request less until its first token or its end.
 ///
