@@ -1,7 +1,7 @@
 //! Synthetic prompts of an exact number of tokens: words that are one token each of one vocabulary, put together.
 //!
 //! Owns how such a prompt is written. Which words these are was found before (`measure`) and stands in the plan; no
-//! prompt is tokenised on the way. The words of prompts that are not counted are [`prompts`]'s.
+//! prompt is tokenised on the way. The words of prompts that are not counted are [`prompts`](super::prompts)'s.
 
 use std::fmt::Write as _;
 
