@@ -59,7 +59,8 @@ def packages():
     """Every package of the lock file that is built for one of the targets."""
     found = {}
     for target in TARGETS:
-        words = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
+        words = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features", "--filter-platform",
+                 target]
         output = subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
         metadata = json.loads(output)
         used = {node["id"] for node in metadata["resolve"]["nodes"]}

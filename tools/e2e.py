@@ -7,8 +7,9 @@ Closed loops of 1 and 4 users and an open loop of 5 requests per second. No requ
 the tokens that were asked for, counted by the server's usage; and what the records add up to must be what the server
 counted itself, in /metrics, but for the one short request that goes before each run. Then users who
 go away from long answers: the server must have its slots back, and answer as before. Then each other API that the
-server has, the same way, and embeddings, for which it is started anew. Standard library only. Where the packaged server
-cannot run, one line says so and the status is 0.
+server has, the same way, and embeddings, for which it is started anew. Where prompts are made by tokens, the server must
+count exactly what was asked for. Long prompts must be sent when they are due, to the mock server. Standard library
+only. Where the packaged server cannot run, one line says so and the status is 0.
 """
 
 import argparse
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+import long_prompts
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The request before a run asks for this many tokens.
@@ -35,6 +38,10 @@ APIS = [("openai", True), ("llama.cpp", True), ("messages", False), ("responses"
 INPUT, OUTPUT = 32, 48
 # Answers that take several times as long as users wait who go away, s.
 LONG, PATIENCE = 800, 0.1
+# Lengths that the server must count exactly; its slots hold 4096.
+EXACT = [1, 17, 512, 4000]
+# Long prompts, requests per second, seconds.
+LONG_PROMPTS = 32_000, 10, 5
 # The seed comes again in every run of this script, and nobody need be told.
 os.environ["TOKLOAD_STATE_DIR"] = ""
 
@@ -254,6 +261,45 @@ def embeddings(binary, port, folder):
           all(record["prompt_source"] == "usage" and record["prompt_tokens"] >= INPUT for record in records))
 
 
+def exact(binary, port, folder, api, options):
+    """Prompts of exactly so many tokens; returns what the server's template adds to them."""
+    added = set()
+    for tokens in EXACT:
+        saved = os.path.join(folder, "exact.json")
+        status, _, said = tokload(
+            binary, "run", "--base-url", f"http://127.0.0.1:{port}", "--backend", api, "--output-file", saved, "--force",
+            "--save-detailed", "--random-input-len", str(tokens), "--random-output-len", "2", "--max-concurrency", "1",
+            "--num-prompts", "6", "--num-warmups", "1", *options,
+        )
+        check(f"{api} {options}: the exit code is 0, not {status}: {said.strip()}", status == 0)
+        if status != 0:
+            continue
+        with open(saved.removesuffix(".json") + ".jsonl") as lines:
+            counted = {json.loads(line)["prompt_tokens"] for line in lines}
+        print(f"  {api} {' '.join(options)}: {tokens} tokens asked for, {counted} counted")
+        check(f"{api} {options}: all prompts of {tokens} tokens have the same number, not {counted}", len(counted) == 1)
+        added |= {count - tokens for count in counted}
+    check(f"{api} {options}: the same comes to prompts of all lengths, not {added}", len(added) == 1)
+    return added
+
+
+def exact_lengths(binary, port, folder):
+    for api in ["openai", "llama.cpp"]:
+        for options in [["--calibrate"], ["--calibrate", "--tokenize-prompt"]]:
+            check(f"{api} {options}: prompts have the tokens asked for", exact(binary, port, folder, api, options) == {0})
+    template = exact(binary, port, folder, "openai-chat", ["--calibrate"])
+    check(f"a chat template adds something, not {template}", all(0 < count < 32 for count in template))
+
+
+def long_ones(binary):
+    tokens, rate, seconds = LONG_PROMPTS
+    print(f"{rate} prompts of {tokens} tokens a second, to the mock server")
+    seen, found = long_prompts.best(binary, tokens, rate, seconds, turns=3)
+    print(f"  {json.dumps(seen)}")
+    for problem in found:
+        check(f"long prompts: {problem}", False)
+
+
 def with_server(folder, options, use):
     """Starts the server, hands its port to `use` and stops it; says whether this machine can run it."""
     started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), folder, *options], stdout=subprocess.PIPE,
@@ -277,6 +323,7 @@ def main():
     options.add_argument("--tokload", default=os.path.join(ROOT, "target/release/tokload"))
     options.add_argument("--dir", default=os.path.join(ROOT, "target/llama"), help="where the server is kept")
     asked = options.parse_args()
+    long_ones(asked.tokload)
     with tempfile.TemporaryDirectory() as folder:
         def generate(port):
             probes = {one(asked.tokload, port, folder, *run) for run in RUNS}
@@ -288,11 +335,16 @@ def main():
             for api, is_fixed in APIS:
                 other_api(asked.tokload, port, folder, api, is_fixed)
             conversations(asked.tokload, port, folder)
+            exact_lengths(asked.tokload, port, folder)
 
         if not with_server(asked.dir, [], generate):
-            return
+            return finish()
         with_server(asked.dir, ["--embeddings", "--pooling", "mean"],
                     lambda port: embeddings(asked.tokload, port, folder))
+    finish()
+
+
+def finish():
     if problems:
         sys.exit(f"end-to-end test: {len(problems)} checks failed")
     print("end-to-end test: passed")

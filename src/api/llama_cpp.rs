@@ -12,7 +12,7 @@ pub(super) fn fields(order: &Order<'_>) -> Fields {
     let mut fields = Fields::default();
     // Only a server of several models looks at it.
     fields.fixed("model", &json!(order.model));
-    fields.put("prompt", vec![Part::Prompt]);
+    fields.put("prompt", vec![order.prompt()]);
     fields.put("n_predict", vec![Part::Limit]);
     if order.options.ignore_eos {
         fields.fixed("ignore_eos", &json!(true));

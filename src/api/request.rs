@@ -29,6 +29,8 @@ pub struct BodyOptions {
     pub continuous_usage: bool,
     /// A message of the system before the prompt, where the dialect has such messages.
     pub system: bool,
+    /// The prompt is a list of token ids, where the dialect takes one; otherwise it is a text.
+    pub prompt_ids: bool,
     /// Sampling parameters, sent as they are.
     pub sampling: Map<String, Value>,
     /// Further fields. One that has the name of another field, the prompt's and the limit's included, stands in its
@@ -45,6 +47,7 @@ impl Default for BodyOptions {
             include_usage: false,
             continuous_usage: false,
             system: false,
+            prompt_ids: false,
             sampling: Map::new(),
             extra_body: Map::new(),
         }
@@ -79,6 +82,8 @@ pub(super) enum Part {
     Fixed(Vec<u8>),
     /// The prompt as a JSON string.
     Prompt,
+    /// The prompt, numbers with commas between them, as a JSON array.
+    PromptIds,
     /// The prompt within a JSON string.
     PromptInside,
     /// The messages of a conversation, JSON objects with commas between them.
@@ -100,7 +105,7 @@ impl Template {
             Dialect::OpenaiChat => openai_fields(&order, |fields| {
                 fields.put("messages", messages_of(options.system));
             }),
-            Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![Part::Prompt])),
+            Dialect::Openai => openai_fields(&order, |fields| fields.put("prompt", vec![order.prompt()])),
             Dialect::Messages => messages::fields(&order),
             Dialect::Responses => responses::fields(&order),
             Dialect::OllamaChat => ollama::chat_fields(&order),
@@ -162,7 +167,7 @@ impl Template {
                 Part::System => write_string(out, system),
                 Part::Blank(blank, dress) => blank.write(out, *dress, of),
                 Part::Limit => write!(out, "{max_tokens}").expect("a Vec takes every write"),
-                Part::Prompt | Part::PromptInside => {}
+                Part::Prompt | Part::PromptIds | Part::PromptInside => {}
             }
         }
     }
@@ -174,6 +179,11 @@ impl Template {
             match part {
                 Part::Fixed(bytes) => out.extend_from_slice(bytes),
                 Part::Prompt => write_string(out, prompt),
+                Part::PromptIds => {
+                    out.push(b'[');
+                    out.extend_from_slice(prompt.as_bytes());
+                    out.push(b']');
+                }
                 Part::PromptInside => {
                     let start = out.len();
                     write_string(out, prompt);
@@ -209,6 +219,13 @@ pub(super) fn messages_of(system: bool) -> Vec<Part> {
             .into_iter()
             .chain(user)
             .collect(),
+    }
+}
+
+impl Order<'_> {
+    /// The prompt where it may be a list of ids.
+    pub(super) fn prompt(&self) -> Part {
+        if self.options.prompt_ids { Part::PromptIds } else { Part::Prompt }
     }
 }
 

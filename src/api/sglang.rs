@@ -23,7 +23,7 @@ pub(super) fn fields(order: &Order<'_>) -> Fields {
     }
     sampling.fixed_all(&options.sampling);
     let mut fields = Fields::default();
-    fields.put("text", vec![Part::Prompt]);
+    fields.put(if options.prompt_ids { "input_ids" } else { "text" }, vec![order.prompt()]);
     fields.object("sampling_params", sampling);
     fields.fixed("stream", &json!(order.stream));
     fields

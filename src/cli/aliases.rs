@@ -144,7 +144,7 @@ fn find(
 }
 
 const LATER: &str = "is not supported yet";
-const NO_TOKENIZER: &str = "leave it out: tokens are counted by the server's usage";
+const TOKENIZER: &str = "leave it out, or name the file of that version by --tokenizer PATH";
 const LENGTHS: &str = "give lengths by --random-input-len and --random-output-len, numbers or distributions";
 const PREFIXES: &str = "give what prompts begin with by --random-prefix-len, or by --num-prefix-prompts and \
                         --prefix-prompt-length";
@@ -599,7 +599,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     // Counting tokens.
     (&["--use-server-token-count", "--skip-tokenizer-init", "--trust-remote-code"], Accept(Nothing)),
     (&["--tokenizer-trust-remote-code"], Accept(Nothing)),
-    (&["--tokenizer", "--tokenizer-mode", "--tokenizer-revision"], Refuse(LATER, NO_TOKENIZER)),
+    (&["--tokenizer-mode", "--tokenizer-revision"], Refuse(LATER, TOKENIZER)),
+    (&["--prompt-token-ids"], Same("--tokenize-prompt")),
     // Limits.
     (&["--slo-ttft-ms", "--ttft-sla-ms", "--slo-ttft"], Convert(slo_ttft)),
     (&["--slo-tpot-ms", "--tpot-sla-ms", "--slo-tpot", "--itl-sla-ms"], Convert(slo_tpot)),

@@ -259,12 +259,24 @@ pub struct RunArgs {
     /// take the prompts of --dataset-path in the order of the file (default: in one by the seed, another in each pass)
     #[argh(switch)]
     pub disable_shuffle: bool,
-    /// length of a prompt in words, each one token in most tokenizers: a number, or drawn for each request by
+    /// length of a prompt in words, each one token in most tokenizers, or in tokens (see --calibrate): a number, or drawn for each request by
     /// uniform:min=A,max=B, normal:mean=M,stddev=D, lognormal:median=M,sigma=S (or mean=M), gamma:mean=M,shape=K (or cv=C)
     /// or zipf:exponent=S,max=B, these also with min=A and max=B, or empirical:FILE, a file of lengths and perhaps their
     /// weights (default: 128)
     #[argh(option, arg_name = "n")]
     pub random_input_len: Option<String>,
+    /// tokenizer.json of the server's model, a folder of one, or ORG/NAME in the local cache of Hugging Face: lengths of
+    /// prompts are then tokens of it, exactly (default: none, lengths are words)
+    #[argh(option, arg_name = "path|org/name")]
+    pub tokenizer: Option<String>,
+    /// ask the server before the run how it counts, by /tokenize or by short requests: lengths of prompts are then tokens
+    /// as its usage reports them, a chat template on top (default: off, lengths are words)
+    #[argh(switch)]
+    pub calibrate: bool,
+    /// send prompts as lists of token ids, by --tokenizer or as --calibrate finds them; for --backend openai, llama.cpp
+    /// and sglang (default: off)
+    #[argh(switch)]
+    pub tokenize_prompt: bool,
     /// length of an answer in tokens, sent as max_tokens: a number, or a distribution as for --random-input-len
     /// (default: 64, or what a data set says)
     #[argh(option, arg_name = "n")]
@@ -656,6 +668,15 @@ pub struct MockServerArgs {
     /// or token ids (default: 131072)
     #[argh(option, arg_name = "n")]
     pub max_model_len: Option<String>,
+    /// tokens that mark the beginning of a prompt that is a text, counted with it (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub bos_tokens: Option<String>,
+    /// tokens of the template that messages are put into, counted with them (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub template_tokens: Option<String>,
+    /// do not answer /tokenize (default: off)
+    #[argh(switch)]
+    pub no_tokenize: bool,
     /// tokens of an answer whose request does not say (default: 64)
     #[argh(option, arg_name = "n")]
     pub max_tokens: Option<String>,

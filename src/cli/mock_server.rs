@@ -115,6 +115,9 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
     settings.adapters.clone_from(&args.lora_modules);
     value::set(&mut settings.port, "--port", &args.port, value::integer)?;
     value::set(&mut settings.max_model_len, "--max-model-len", &args.max_model_len, positive)?;
+    value::set(&mut settings.bos_tokens, "--bos-tokens", &args.bos_tokens, value::integer)?;
+    value::set(&mut settings.template_tokens, "--template-tokens", &args.template_tokens, value::integer)?;
+    settings.tokenize = !args.no_tokenize;
     value::set(&mut settings.max_tokens, "--max-tokens", &args.max_tokens, positive)?;
     set_some(&mut settings.eos_after, "--eos-after", &args.eos_after, positive)?;
     value::set(&mut settings.reasoning, "--reasoning", &args.reasoning, value::integer)?;

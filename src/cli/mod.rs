@@ -28,6 +28,7 @@ mod state;
 mod state_dir;
 mod target;
 mod text_file;
+mod tokens;
 pub mod value;
 pub mod vllm_result;
 

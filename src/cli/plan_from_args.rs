@@ -23,6 +23,7 @@ mod output;
 mod rates;
 pub mod search;
 mod target;
+mod tokens;
 mod tool_defaults;
 mod trace;
 

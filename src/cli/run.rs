@@ -12,7 +12,7 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, rate_file, say, target, vllm_result, with_stdout};
+use crate::cli::{lint, print, rate_file, say, target, tokens, vllm_result, with_stdout};
 use crate::metrics::Phase;
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
@@ -40,7 +40,7 @@ pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exi
 
 /// Does what was ordered, behind what a search has tried before.
 pub(super) fn carry_out(
-    order: Order,
+    mut order: Order,
     earlier: Vec<Trial>,
     clock: RunClock,
     typed: Vec<String>,
@@ -56,6 +56,9 @@ pub(super) fn carry_out(
         script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
+        if let Some(note) = tokens::by_tokenizer(&mut order.plan, false)?.filter(|_| !order.output.quiet) {
+            say(&note);
+        }
         return print(dry_run(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
@@ -155,6 +158,7 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
         ));
     }
     let (conduct, mix) = (Conduct::new(&plan.workload), Mix::new(&plan.target));
+    let unit = if plan.counts_tokens() { "tokens" } else { "words" };
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for line in level.load.course_in_words(PIECES_SHOWN) {
@@ -176,7 +180,7 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 None => "after its user's answer".to_owned(),
             };
             text.push_str(&format!(
-                "# request {} {at}, {} words, max_tokens {}{}: {}\n",
+                "# request {} {at}, {} {unit}, max_tokens {}{}: {}\n",
                 request.index,
                 request.words,
                 request.max_tokens,

@@ -16,7 +16,7 @@ use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings, search};
 use super::report::for_reading;
 use super::run::{config, dry_run, with_files};
-use super::{print, say, script};
+use super::{print, say, script, tokens};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
 
@@ -43,17 +43,20 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
     let config = config(&words.plan)?;
     let file = config.as_ref().map(|(name, text)| (*name, text.as_str()));
     let words = &SimulateWords { plan: with_files(&words.plan)?, ..words.clone() };
-    let ordered = order(words, file).map_err(Failure::bad)?;
+    let mut ordered = order(words, file).map_err(Failure::bad)?;
     if let Some(path) = &ordered.fit {
         let estimate = fit::Estimate::of_file(Path::new(path)).map_err(Failure::bad)?;
         return print(estimate.text(path).trim_end()).map(|()| Exit::Done);
     }
-    let Ordered { order, model, .. } = &ordered;
+    let Ordered { order, model, .. } = &mut ordered;
     if !order.output.quiet {
         order.notes.iter().for_each(|note| say(note));
     }
     if order.print_config {
         return print(order.plan.to_toml().trim_end()).map(|()| Exit::Done);
+    }
+    if let Some(note) = tokens::by_tokenizer(&mut order.plan, false)?.filter(|_| !order.output.quiet) {
+        say(&note);
     }
     let script = script::look(&order.plan)?;
     if let Some(script) = script.as_ref().filter(|_| !order.output.quiet) {
@@ -179,6 +182,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
             "--api-key",
             "--base-url",
             "--cacert",
+            "--calibrate",
             "--endpoint",
             "--header",
             "--host",

@@ -120,6 +120,9 @@ fn prompts_of(plan: &Plan) -> u64 {
     if let Some(words) = workload.system_words {
         text.extend(words.to_le_bytes());
     }
+    if let Some(tokens) = &workload.tokens {
+        text.extend(serde_json::to_vec(tokens).unwrap_or_default());
+    }
     if let Some(trace) = &workload.trace {
         text.extend(serde_json::to_vec(trace).unwrap_or_default());
     }

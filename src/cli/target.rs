@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::api::{Framing, Text};
 use crate::cli::failure::Failure;
+use crate::cli::tokens::{self, Asked};
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, tls};
 use crate::plan::{Endpoint, Plan, Secrets};
@@ -30,10 +31,11 @@ pub(super) fn ready(
     secrets: &Secrets,
     wait: Duration,
 ) -> Result<Ready, Failure> {
+    let was_found = plan.workload.tokens.as_ref().is_some_and(|tokens| tokens.found.is_some());
+    let mut notes: Vec<String> = tokens::by_tokenizer(plan, true)?.into_iter().collect();
     let routes = routes(plan, secrets)?;
     let clock = RunClock::start();
     let left = || wait.saturating_sub(clock.now() - Stamp::ZERO);
-    let mut notes = Vec::new();
     let mut first: Option<ServerFacts> = None;
     for (route, endpoint) in routes.iter().zip(&plan.target.endpoints) {
         let models = models_path(plan, endpoint)?;
@@ -44,12 +46,19 @@ pub(super) fn ready(
     let facts = first.unwrap_or_default();
     choose_model(plan, &facts)?;
     let before = plan.workload.options.dropped.len();
+    let mut words = None;
     // One request is enough to learn what a fleet refuses; that each of it answers was asked above.
     if let (Some(route), Some(endpoint)) = (routes.first(), plan.target.endpoints.first()) {
         let model = plan.target.models[0].clone();
         let probed = probe::request(route, plan, &model, left())
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
         plan.workload.options = probed.options;
+        let prefix = endpoint.address().map_err(Failure::bad)?.prefix;
+        let asked = Asked { route, prefix: &prefix, model: &model, tells_tokens: facts.tells_tokens() };
+        let hello = (probe::hello(plan), probed.exchange.record().prompt_tokens);
+        let told = tokens::by_server(plan, asked, hello, was_found)?;
+        notes.extend(told.notes);
+        words = told.words;
     }
     for field in &plan.workload.options.dropped[before..] {
         notes.push(format!("the server refuses {field}: requests go without it"));
@@ -64,6 +73,7 @@ pub(super) fn ready(
         models: facts.models,
         addresses,
         on_client_host: Some(routes_here),
+        words,
         via: Some(facts.via).filter(|via| !via.is_empty()),
         ..TargetBlock::default()
     };
@@ -77,8 +87,21 @@ pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Res
         templates: templates.map_err(Failure::bad)?,
         mix: Mix::new(&plan.target),
         routes,
-        content: Content::new(plan).with_script(script),
+        content: content(plan, script)?,
     })
+}
+
+/// What the requests of the plan say; `script` is the file that they are in, if they are in one.
+pub(super) fn content(plan: &Plan, script: Option<Script>) -> Result<Content, Failure> {
+    let content = Content::new(plan).with_script(script);
+    let wants_ids = plan.workload.tokens.as_ref().is_some_and(|tokens| tokens.ids);
+    if wants_ids && !content.writes_ids() {
+        let wrong = "--tokenize-prompt: the ids of the words are not known, or not those of these words";
+        return Err(Failure::bad(format!(
+            "{wrong}; give --tokenizer, or --calibrate and a server that has /tokenize"
+        )));
+    }
+    Ok(content)
 }
 
 /// Resolves every endpoint of the plan.

@@ -87,6 +87,14 @@ pub fn post_nothing(route: &Route, path: &str, limit: Duration) -> Result<Fetche
     fetch(route, &route.post_nothing(path).map_err(FetchError::Request)?, limit)
 }
 
+/// The same with POST and a body.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn post(route: &Route, path: &str, body: &[u8], limit: Duration) -> Result<Fetched, FetchError> {
+    fetch(route, &route.post_to(path, body).map_err(FetchError::Request)?, limit)
+}
+
 fn fetch(route: &Route, head: &[u8], limit: Duration) -> Result<Fetched, FetchError> {
     let mut line = open(route, limit)?;
     let clock = RunClock::start();

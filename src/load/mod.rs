@@ -24,6 +24,7 @@ mod talks;
 mod target;
 mod throttle;
 pub mod tls;
+pub mod tokenize;
 mod transport;
 mod until;
 mod wall;

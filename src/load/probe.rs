@@ -77,6 +77,14 @@ impl ServerFacts {
     }
 }
 
+impl ServerFacts {
+    /// Whether it is of a kind that answers `/tokenize`.
+    #[must_use]
+    pub fn tells_tokens(&self) -> bool {
+        matches!(self.kind(), "vLLM" | "llama.cpp" | "SGLang" | "tokload mock")
+    }
+}
+
 /// Asks for the list of models at `path` until there is an answer that is not a 5xx, for at most `wait`. An answer has
 /// 10 s, or less where `limits` leave a request less until its first token or its end.
 ///
@@ -146,13 +154,14 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
     let clock = RunClock::start();
     let mut options = plan.workload.options.clone();
     let patience = patience(&plan.limits);
+    let prompt = hello(plan);
     loop {
         let mut plan = plan.clone();
         plan.workload.options = options.clone();
         let template = plan.template(model).map_err(|error| ProbeError::Refused(error.to_string()))?;
         let mut body = Vec::new();
         let tokens = PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1);
-        let texts = Texts { system: "Answer.", prompt: "Hello" };
+        let texts = Texts { system: "Answer.", prompt };
         template.write(&mut body, texts, tokens, &Filling::default());
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
             .map_err(|error| ProbeError::NotReady(explain(&error)))?;
@@ -175,6 +184,24 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
             _ => return Err(refused(&exchange, &plan, model)),
         }
     }
+}
+
+/// The prompt of the short request: a text, or of ids the one that every vocabulary has.
+#[must_use]
+pub fn hello(plan: &Plan) -> &'static str {
+    if plan.workload.tokens.as_ref().is_some_and(|tokens| tokens.ids) { "0" } else { "Hello" }
+}
+
+/// The tokens of `prompt` as the server counts them in its answer to a request that is otherwise as the plan's, but
+/// short; `None` where it answers with something else.
+#[must_use]
+pub fn prompt_tokens(route: &Route, plan: &Plan, model: &str, prompt: &str) -> Option<u32> {
+    let mut body = Vec::new();
+    let limit = PROBE_TOKENS.min(plan.workload.output_tokens.bounds().1);
+    plan.template(model).ok()?.write(&mut body, prompt, limit, &Filling::default());
+    let exchange = fetch::ask(route, &body, ask_of(plan), &patience(&plan.limits)).ok()?;
+    let is_answer = matches!(exchange.record().outcome.class, Class::Ok | Class::Empty);
+    exchange.record().prompt_tokens.filter(|_| is_answer)
 }
 
 /// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::talk::Reply;
 use crate::load::agenda::{Agenda, Due};
@@ -17,12 +18,18 @@ use crate::workload::trace::Entry;
 
 /// How many bytes of an open loop's requests are written ahead, about.
 const AHEAD_BYTES: usize = 4 << 20;
+/// Prompts of more words are written in steps; shorter ones take less than a tenth of a millisecond.
+const LONG_WORDS: u32 = 4096;
+/// A step of a prompt of 128 000 words takes less.
+const STEP_MAX: Duration = Duration::from_millis(1);
 
 /// The written requests of one shard in one leg.
 #[derive(Debug)]
 pub(crate) struct Requests {
     leg: Arc<Leg>,
     desk: Desk,
+    /// That of the next draft.
+    long_desk: Desk,
     /// The requests of a trace, in the order in which they are sent.
     recorded: Option<Sends>,
     /// The data set that prompts are taken from.
@@ -36,8 +43,28 @@ pub(crate) struct Requests {
     by_user: Vec<Option<(u64, Written)>>,
     /// Users whose next request is still to be written.
     unwritten: VecDeque<u32>,
+    /// A long request that is half written.
+    draft: Option<Draft>,
     /// Buffers to write into.
     spare: Vec<Vec<u8>>,
+}
+
+/// A request that is written ahead in steps, so that none of them keeps the shard from its sockets for long.
+#[derive(Debug)]
+struct Draft {
+    index: u64,
+    user: Option<u32>,
+    /// Its own: another request may have to be written at once.
+    desk: Desk,
+    done: Step,
+}
+
+/// The last step that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    None,
+    Prompt,
+    Body,
 }
 
 /// A request as it is sent.
@@ -62,6 +89,7 @@ impl Requests {
         Requests {
             leg,
             desk: Desk::default(),
+            long_desk: Desk::default(),
             recorded,
             data,
             talks,
@@ -69,21 +97,29 @@ impl Requests {
             ahead_bytes: 0,
             by_user: (0..agenda.users()).map(|_| None).collect(),
             unwritten: (0..agenda.users()).collect(),
+            draft: None,
             spare: Vec::new(),
         }
     }
 
-    /// Writes one request that will be needed; `false` if there is nothing to write now.
-    pub(crate) fn prepare_one(&mut self, agenda: &mut Agenda) -> bool {
+    /// Writes one request that will be needed, or of a long one a part; `false` if there is nothing to write now, or if
+    /// that might take longer than `room`.
+    pub(crate) fn prepare_one(&mut self, agenda: &mut Agenda, room: Duration) -> bool {
         if let Some(talks) = &mut self.talks
             && talks.prepare_one(&mut self.desk, &mut self.spare)
         {
             return true;
         }
+        if self.draft.is_some() {
+            return self.go_on(room);
+        }
         while let Some(user) = self.unwritten.pop_front() {
             let Some(index) = agenda.next_of_user(user) else { continue };
             if self.by_user[user as usize].as_ref().is_some_and(|(written, _)| *written == index) {
                 continue;
+            }
+            if self.is_long(index) {
+                return self.begin(index, Some(user), room);
             }
             let Some(request) = self.write(index) else { return false };
             self.by_user[user as usize] = Some((index, request));
@@ -96,12 +132,88 @@ impl Requests {
             self.write_recorded()
         } else {
             let after = self.ahead.back().map(|(index, _)| *index);
-            agenda.upcoming_after(after).and_then(|index| Some((index, self.write(index)?)))
+            let upcoming = agenda.upcoming_after(after);
+            if let Some(index) = upcoming.filter(|index| self.is_long(*index)) {
+                return self.begin(index, None, room);
+            }
+            upcoming.and_then(|index| Some((index, self.write(index)?)))
         };
         let Some((index, request)) = next else { return false };
         self.ahead_bytes += request.bytes.len();
         self.ahead.push_back((index, request));
         true
+    }
+
+    /// Whether request `index` is written in steps: a synthetic one of many words.
+    fn is_long(&self, index: u64) -> bool {
+        let content = &self.leg.target.content;
+        self.data.is_none() && content.prompt_words(self.leg.item(index)) > LONG_WORDS
+    }
+
+    fn begin(&mut self, index: u64, user: Option<u32>, room: Duration) -> bool {
+        self.draft = Some(Draft { index, user, desk: std::mem::take(&mut self.long_desk), done: Step::None });
+        self.go_on(room)
+    }
+
+    /// Takes the next step of the draft, if there is room for it.
+    fn go_on(&mut self, room: Duration) -> bool {
+        if room < STEP_MAX {
+            return false;
+        }
+        let Some(mut draft) = self.draft.take() else { return false };
+        let (item, target) = (self.leg.item(draft.index), &self.leg.target);
+        match draft.done {
+            Step::None => {
+                target.write_prompt(item, &mut draft.desk);
+                draft.done = Step::Prompt;
+            }
+            Step::Prompt => {
+                target.write_body(item, &mut draft.desk);
+                draft.done = Step::Body;
+            }
+            Step::Body => {
+                let Draft { index, user, .. } = draft;
+                let request = self.finished(draft);
+                match user {
+                    Some(user) => self.by_user[user as usize] = Some((index, request)),
+                    None => {
+                        self.ahead_bytes += request.bytes.len();
+                        self.ahead.push_back((index, request));
+                    }
+                }
+                return true;
+            }
+        }
+        self.draft = Some(draft);
+        true
+    }
+
+    /// The request of a draft, whatever is still to be done.
+    fn finished(&mut self, mut draft: Draft) -> Written {
+        let (item, target) = (self.leg.item(draft.index), &self.leg.target);
+        if draft.done == Step::None {
+            target.write_prompt(item, &mut draft.desk);
+        }
+        if draft.done != Step::Body {
+            target.write_body(item, &mut draft.desk);
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        target.write_post(item, &draft.desk, &mut bytes);
+        let max_tokens = target.content.output_tokens(item);
+        let hash = hashed(draft.index, draft.desk.body());
+        self.long_desk = draft.desk;
+        Written { bytes, max_tokens, hash, entry: None }
+    }
+
+    /// The request of `due` out of the draft, if it is that one; a draft of an earlier one will not be needed.
+    fn take_draft(&mut self, due: &Due) -> Option<Written> {
+        let is_useless = |draft: &Draft| draft.user == due.user && draft.index <= due.index;
+        let draft = self.draft.take_if(|draft| is_useless(draft))?;
+        if draft.index == due.index {
+            return Some(self.finished(draft));
+        }
+        self.long_desk = draft.desk;
+        None
     }
 
     /// The request of `due`: the one written ahead, or written now if there was no time. `None` where the file that it is
@@ -122,7 +234,7 @@ impl Requests {
         if let Some(user) = due.user {
             return match self.by_user.get_mut(user as usize).and_then(Option::take) {
                 Some((index, request)) if index == due.index => Some(request),
-                _ => self.write(due.index),
+                _ => self.take_draft(due).or_else(|| self.write(due.index)),
             };
         }
         // Sends are taken in the order of the schedule: what is written for earlier ones will not be needed.
@@ -135,7 +247,7 @@ impl Requests {
             self.spare.push(request.bytes);
         }
         if self.recorded.is_none() {
-            return self.write(due.index);
+            return self.take_draft(due).or_else(|| self.write(due.index));
         }
         loop {
             let (index, request) = self.write_recorded()?;
@@ -240,7 +352,6 @@ pub(in crate::load) mod tests {
     use crate::plan::{Arrivals, Distribution, Endpoint, Lengths, Limits, Plan, Prefix, Stop};
     use crate::time::Stamp;
     use crate::workload::{Content, Mix, Recording, arrival};
-    use std::time::Duration;
 
     /// A leg of prompts and answers of all lengths, after one of three beginnings.
     pub(in crate::load) fn leg() -> Arc<Leg> {
@@ -289,7 +400,7 @@ pub(in crate::load) mod tests {
         let mut requests = Requests::new(Arc::clone(leg), &agenda, None);
         let mut ahead = true;
         while let Some(at) = agenda.next() {
-            while ahead && requests.prepare_one(&mut agenda) {}
+            while ahead && requests.prepare_one(&mut agenda, Duration::MAX) {}
             ahead = !ahead;
             let due = agenda.pop(at).unwrap();
             let request = requests.take(&due).unwrap().bytes;
@@ -330,7 +441,7 @@ pub(in crate::load) mod tests {
             let mut requests = Requests::new(Arc::clone(&leg), &agenda, Some(sends()));
             let mut ahead = true;
             while let Some(at) = agenda.next() {
-                while ahead && requests.prepare_one(&mut agenda) {}
+                while ahead && requests.prepare_one(&mut agenda, Duration::MAX) {}
                 ahead = !ahead;
                 let due = agenda.pop(at).unwrap();
                 if due.index % 3 == 1 {
@@ -397,6 +508,98 @@ pub(in crate::load) mod tests {
             assert!(request.contains(&format!(r#""max_tokens":{tokens},"#)), "{request}");
         }
         assert!(asked.iter().any(|tokens| *tokens != asked[0]));
+    }
+
+    /// A leg of prompts around the length from which on they are written in steps.
+    fn long_leg() -> Arc<Leg> {
+        let lengths = Lengths::Drawn(Distribution::Uniform { min: LONG_WORDS - 2, max: LONG_WORDS + 4 });
+        let mut plan = crate::plan::Plan::new(7);
+        plan.workload.input_words = lengths;
+        let leg = Arc::into_inner(leg()).unwrap();
+        let target = Arc::into_inner(leg.target).unwrap();
+        let target = Target { content: Content::new(&plan), ..target };
+        Arc::new(Leg { target: Arc::new(target), ..leg })
+    }
+
+    #[test]
+    fn a_request_written_in_steps_is_the_same_wherever_it_is_taken_out_of_them() {
+        let leg = long_leg();
+        let whole = |index| Requests::new(Arc::clone(&leg), &none(), None).write(index).unwrap();
+        for steps in 0..30 {
+            let mut agenda = Agenda::open(Box::new((0..8).map(|place| (place * 3, place * 1000))));
+            let mut requests = Requests::new(Arc::clone(&leg), &agenda, None);
+            let mut left = steps;
+            while let Some(at) = agenda.next() {
+                while left > 0 && requests.prepare_one(&mut agenda, Duration::MAX) {
+                    left -= 1;
+                }
+                // Every third send is skipped.
+                let due = agenda.pop(at).unwrap();
+                if due.index % 9 == 3 {
+                    left += 2;
+                    continue;
+                }
+                let (taken, whole) = (requests.take(&due).unwrap(), whole(due.index));
+                assert_eq!(
+                    (taken.bytes, taken.hash, taken.max_tokens),
+                    (whole.bytes, whole.hash, whole.max_tokens)
+                );
+                left += 2;
+            }
+        }
+        let long = (0..24).filter(|index| requests_of(&leg).is_long(*index)).count();
+        assert!((1..24).contains(&long), "both kinds are there: {long}");
+    }
+
+    #[test]
+    fn a_step_is_not_begun_where_it_might_make_a_send_late() {
+        let leg = long_leg();
+        let mut agenda = Agenda::open(Box::new((0..24).map(|index| (index, index * 1000))));
+        let mut requests = requests_of(&leg);
+        while !requests
+            .is_long(agenda.upcoming_after(requests.ahead.back().map(|(index, _)| *index)).unwrap())
+        {
+            assert!(requests.prepare_one(&mut agenda, Duration::ZERO), "short ones are written at any time");
+        }
+        let short = STEP_MAX - Duration::from_nanos(1);
+        assert!(!requests.prepare_one(&mut agenda, short) && requests.prepare_one(&mut agenda, STEP_MAX));
+        assert!(!requests.prepare_one(&mut agenda, short), "nor is it continued");
+    }
+
+    fn none() -> Agenda {
+        Agenda::open(Box::new(std::iter::empty()))
+    }
+
+    fn requests_of(leg: &Arc<Leg>) -> Requests {
+        Requests::new(Arc::clone(leg), &none(), None)
+    }
+
+    #[test]
+    fn long_requests_of_users_are_the_same_on_any_number_of_shards() {
+        let leg = long_leg();
+        let of = |shards: u32| {
+            let mut all = Vec::new();
+            for shard in 0..shards {
+                let users = ClosedLoop {
+                    users: 3,
+                    shards,
+                    shard,
+                    units: 12,
+                    think: Duration::ZERO,
+                    spread: Duration::ZERO,
+                    pace: None,
+                    ramp: None,
+                    duration: Duration::MAX,
+                };
+                drain(Agenda::closed(&users), &leg, &mut all);
+            }
+            let mut bodies: Vec<_> = all.into_iter().map(|(index, _, body)| (index, body)).collect();
+            bodies.sort();
+            bodies
+        };
+        let one = of(1);
+        assert_eq!(one.len(), 12);
+        assert_eq!(of(2), one);
     }
 
     #[test]

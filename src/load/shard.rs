@@ -14,6 +14,7 @@ mod work;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::Duration;
 
 use crate::load::agenda::Agenda;
 use crate::load::alarms::Alarms;
@@ -138,7 +139,7 @@ impl Shard {
             Part::Replayed(part) => (Agenda::open(part.schedule), Some(part.requests)),
         };
         let mut requests = Requests::new(Arc::clone(&leg), &agenda, recorded);
-        while requests.prepare_one(&mut agenda) {}
+        while requests.prepare_one(&mut agenda, Duration::MAX) {}
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.check.core = self.core;
         work.prepare_check(self.wall.is_some());
@@ -210,7 +211,8 @@ impl Shard {
             }
             if count == 0 {
                 let next = work.next_send();
-                if next - crate::pace::LEAD > now && work.requests.prepare_one(&mut work.agenda) {
+                let room = next - crate::pace::LEAD - now;
+                if !room.is_zero() && work.requests.prepare_one(&mut work.agenda, room) {
                     continue;
                 }
                 // A tick is not waited for by spinning: how late a sleeper wakes is part of what it measures.

@@ -158,7 +158,8 @@ impl Talks {
             history.user(&self.scratch);
         } else {
             let first = self.source.read(&self.leg, index, 0)?;
-            retold::say(&mut history, &first, self.words_of(index), &mut self.scratch);
+            let said = (self.words_of(index), self.leg.target.content.counted());
+            retold::say(&mut history, &first, said, &mut self.scratch);
             entry = Some(Box::new(first));
         }
         Some(Talk { history, turns, turn: 0, entry, max_tokens: 0, hash: 0, written: None })
@@ -189,7 +190,7 @@ impl Talks {
         } else {
             retold::answer(&mut talk.history, (before, reply), next, replies)
         };
-        retold::say(&mut talk.history, &next, words, &mut self.scratch);
+        retold::say(&mut talk.history, &next, (words, self.leg.target.content.counted()), &mut self.scratch);
         talk.max_tokens = content.recorded_tokens(item, &next);
         talk.hash = hashed(place_of(index, talk.turn), self.scratch.as_bytes());
         let when = (next.at, next.after_previous);

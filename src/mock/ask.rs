@@ -12,6 +12,7 @@ mod ollama;
 mod responses;
 #[cfg(test)]
 mod tests;
+mod tokenize;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model;
+
+pub(super) use tokenize::answer as tokens_of;
 
 use fields::{bad_request, flag, integer, invalid, lookup, narrow, words};
 
@@ -87,6 +90,9 @@ pub(super) struct Terms<'a> {
     /// Names that are answered as well.
     pub(super) adapters: &'a [String],
     pub(super) max_model_len: u32,
+    pub(super) beside: Beside,
+    /// `/tokenize` is answered.
+    pub(super) tokenizes: bool,
     /// Tokens when a request names no number.
     pub(super) max_tokens: u32,
     /// Tokens after which a sequence ends by itself.
@@ -95,6 +101,15 @@ pub(super) struct Terms<'a> {
     /// Every chat answer calls a tool.
     pub(super) tool_call: bool,
     pub(super) refused_fields: &'a [String],
+}
+
+/// Tokens that a server adds to prompts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// Before a text.
+    pub(super) bos: u32,
+    /// Around messages.
+    pub(super) template: u32,
 }
 
 /// A request that is answered with an error.
@@ -186,8 +201,8 @@ pub(super) fn blocks(surface: Surface, body: &[u8], block_tokens: u32) -> Arc<[u
     model::block_hashes(words, block_tokens)
 }
 
-/// Reads a body.
-pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<Ask, Denial> {
+/// The fields of a body for the model that is served.
+fn object(body: &[u8], terms: Terms<'_>) -> Result<Map<String, Value>, Denial> {
     let fields = match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err(invalid("model_attributes_type", "body", "Input should be a valid dictionary")),
@@ -196,11 +211,17 @@ pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<As
             return Err(invalid("json_invalid", &at, "JSON decode error"));
         }
     };
+    check_model(&fields, terms)?;
+    Ok(fields)
+}
+
+/// Reads a body.
+pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<Ask, Denial> {
+    let fields = object(body, terms)?;
     if let Some(name) = terms.refused_fields.iter().find(|name| lookup(&fields, name).is_some()) {
         return Err(invalid("extra_forbidden", &format!("body.{name}"), "Extra inputs are not permitted"));
     }
-    check_model(&fields, terms)?;
-    match surface {
+    let ask = match surface {
         Surface::Chat | Surface::Text => openai(surface, &fields, terms),
         Surface::Embeddings => native::embeddings(&fields, terms),
         Surface::LlamaCpp => native::llama_cpp(&fields, terms),
@@ -208,6 +229,27 @@ pub(super) fn read(surface: Surface, body: &[u8], terms: Terms<'_>) -> Result<As
         Surface::Responses => responses::read(&fields, terms),
         Surface::Sglang => native::sglang(&fields, terms),
         Surface::OllamaChat | Surface::OllamaGenerate => ollama::read(surface, &fields, terms),
+    }?;
+    let more = terms.beside.tokens(surface, &fields);
+    Ok(Ask { prompt_tokens: ask.prompt_tokens.saturating_add(more), ..ask })
+}
+
+impl Beside {
+    /// What comes to a prompt.
+    fn tokens(self, surface: Surface, fields: &Map<String, Value>) -> u32 {
+        match surface {
+            Surface::Chat
+            | Surface::Messages
+            | Surface::OllamaChat
+            | Surface::OllamaGenerate
+            | Surface::Responses => self.template,
+            Surface::Text | Surface::LlamaCpp | Surface::Embeddings | Surface::Sglang => {
+                let is_text = ["prompt", "text", "input"]
+                    .iter()
+                    .any(|name| fields.get(*name).is_some_and(Value::is_string));
+                if is_text { self.bos } else { 0 }
+            }
+        }
     }
 }
 

@@ -52,7 +52,14 @@ pub(super) fn answer(request: &Request, terms: Terms<'_>, created: u64) -> Answe
             Reply::no_route(Some("GET"))
         }
         "/reset_prefix_cache" if request.head.method == Method::Post => return Answer::ResetPrefixCache,
-        "/reset_prefix_cache" => Reply::no_route(Some("POST")),
+        "/tokenize" if !terms.tokenizes => Reply::no_route(None),
+        "/reset_prefix_cache" | "/tokenize" if request.head.method != Method::Post => {
+            Reply::no_route(Some("POST"))
+        }
+        "/tokenize" => match ask::tokens_of(&request.body, terms) {
+            Ok(body) => Reply::json(200, body),
+            Err(denial) => Reply::error_of(Surface::Text, &denial),
+        },
         "/api/tags" => Reply::json(200, tags(terms, created)),
         "/health" => Reply::empty(),
         "/metrics" => return Answer::Metrics,
@@ -120,6 +127,8 @@ mod tests {
             model: "m",
             adapters: &[],
             max_model_len: 9,
+            beside: ask::Beside::default(),
+            tokenizes: true,
             max_tokens: 1,
             eos_after: None,
             reasoning: 0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ask::Terms;
+use super::ask::{Beside, Terms};
 use super::faults::Faults;
 use super::tls::Identity;
 use crate::model::{self, Fixed, Serving};
@@ -22,6 +22,12 @@ pub struct Settings {
     pub adapters: Vec<String>,
     /// Longest context that is reported and allowed, tokens. Default: 131072.
     pub max_model_len: u32,
+    /// Tokens that mark the beginning of a prompt that is a text, counted with it. Default: 0.
+    pub bos_tokens: u32,
+    /// Tokens of the template that messages are put into, counted with them. Default: 0.
+    pub template_tokens: u32,
+    /// Whether `/tokenize` is answered. Default: yes.
+    pub tokenize: bool,
     /// When tokens come. Default: fixed times, 200 ms to the first and 20 ms from one to the next.
     pub serving: model::Settings,
     /// Tokens when a request names no number. Default: 128.
@@ -118,6 +124,8 @@ impl Settings {
             model: &self.model,
             adapters: &self.adapters,
             max_model_len: self.max_model_len,
+            beside: Beside { bos: self.bos_tokens, template: self.template_tokens },
+            tokenizes: self.tokenize,
             max_tokens: self.max_tokens,
             eos_after: self.eos_after,
             reasoning: self.reasoning,
@@ -135,6 +143,9 @@ impl Default for Settings {
             model: "mock-model".to_owned(),
             adapters: Vec::new(),
             max_model_len: 131_072,
+            bos_tokens: 0,
+            template_tokens: 0,
+            tokenize: true,
             serving: model::Settings::serving(Serving::Fixed(Fixed::default())),
             max_tokens: 128,
             eos_after: None,

@@ -86,6 +86,7 @@ impl Workload {
             include_usage: self.options.include_usage,
             continuous_usage: self.options.continuous_usage,
             system: self.system_words.is_some(),
+            prompt_ids: self.tokens.as_ref().is_some_and(|tokens| tokens.ids),
             sampling: self.sampling.fields(),
             extra_body: self.extra_body.clone(),
         }

@@ -45,6 +45,7 @@ impl Plan {
         self.check_sharing()?;
         self.check_conversation()?;
         self.check_session_header()?;
+        self.check_tokens()?;
         self.check_numbers()?;
         self.check_client()
     }

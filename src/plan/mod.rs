@@ -26,6 +26,7 @@ mod search;
 mod secrets;
 mod table;
 mod text;
+mod tokens;
 mod trace;
 mod until;
 
@@ -42,6 +43,7 @@ pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
 pub use table::{Part, Table};
+pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 
@@ -296,6 +298,9 @@ pub struct Workload {
     /// which routers keep a session at one server; absent: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_header: Option<String>,
+    /// The lengths of prompts are tokens of this vocabulary; absent: words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Choices per request (`n`). 1 by default.
     pub choices: u32,
     /// Optional request fields, all of which a probe may have found unsupported.
@@ -604,6 +609,7 @@ impl Default for Workload {
             data: None,
             conversation: None,
             session_header: None,
+            tokens: None,
             choices: 1,
             options: RequestOptions::default(),
             sampling: Sampling::default(),

@@ -132,6 +132,12 @@ impl Workload {
         let own = Some(format!("{}{turn}", self.input_words));
         [system, prefix, own].into_iter().flatten().collect::<Vec<_>>().join(" + ")
     }
+
+    /// The tokens of the server's chat template that come on top, where they are known.
+    #[must_use]
+    pub fn template_tokens(&self) -> Option<u32> {
+        self.tokens.as_ref()?.found.as_ref()?.template.filter(|tokens| *tokens > 0)
+    }
 }
 
 impl Plan {

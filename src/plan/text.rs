@@ -11,10 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Aborts, Arrivals, Axis, Burn, Client, Compat, Conversation, DataSet, Decide, Declared, Distribution,
-    Driver, Endpoint, Error, Figure, Filter, Header, Keep, LengthRule, Lengths, Level, Limits, Load,
-    ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Slo, SlowReaders,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
+    Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
+    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Slo,
+    SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -284,6 +284,7 @@ fn full_plan() -> Plan {
                 replies: Replies::Live,
             }),
             session_header: Some(String::new()),
+            tokens: Some(full_tokens()),
             choices: 1,
             options,
             sampling,
@@ -304,6 +305,19 @@ fn full_plan() -> Plan {
         keep: Keep { records: true, chunks: false },
         declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },
     }
+}
+
+fn full_tokens() -> Tokens {
+    let found = Found {
+        begins: Some(Begins::Bare),
+        tokens_per_word: 2.0,
+        added: 1,
+        template: Some(1),
+        left_out: vec![String::new()],
+        further: vec![String::new()],
+        ids: vec![0],
+    };
+    Tokens { tokenizer: Some(String::new()), ids: true, found: Some(found) }
 }
 
 fn full_data() -> DataSet {

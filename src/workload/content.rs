@@ -9,6 +9,7 @@ use rand_distr::{Distribution as _, Zipf};
 use serde_json::{Map, Value};
 
 use super::conduct::Conduct;
+use super::counted::Counted;
 use super::deck::Deck;
 use super::lengths;
 use super::prompts::{self, write_prompt};
@@ -60,6 +61,7 @@ pub struct Content {
     system_words: u32,
     distinct: Option<u64>,
     script: Option<Script>,
+    counted: Option<Counted>,
     extra_body: Map<String, Value>,
     conduct: Conduct,
     pub(super) conversation: Option<Conversation>,
@@ -77,10 +79,10 @@ pub enum Script {
 
 /// A stretch of a prompt that was written for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
-    purpose: Purpose,
-    index: u64,
-    words: u32,
+pub(super) struct Part {
+    pub(super) purpose: Purpose,
+    pub(super) index: u64,
+    pub(super) words: u32,
 }
 
 impl Content {
@@ -98,6 +100,7 @@ impl Content {
             system_words: workload.system_words.unwrap_or(0),
             distinct: workload.distinct,
             script: None,
+            counted: workload.tokens.as_ref().and_then(|tokens| tokens.found.as_ref()).map(Counted::new),
             extra_body: workload.extra_body.clone(),
             conduct: Conduct::new(workload),
             conversation: workload.conversation.clone(),
@@ -115,6 +118,18 @@ impl Content {
     #[must_use]
     pub fn conduct(&self) -> &Conduct {
         &self.conduct
+    }
+
+    /// How prompts get so many tokens; `None`: a word is one.
+    #[must_use]
+    pub fn counted(&self) -> Option<&Counted> {
+        self.counted.as_ref()
+    }
+
+    /// Whether prompts are written as lists of token ids.
+    #[must_use]
+    pub fn writes_ids(&self) -> bool {
+        self.counted.as_ref().is_some_and(Counted::writes_ids)
     }
 
     /// The trace whose requests are sent.
@@ -179,20 +194,29 @@ impl Content {
         let max_tokens = self.recorded_tokens(item, entry);
         // What a trace leaves to chance is the request's own; a prompt of a data set is the same whenever it comes.
         let item = Item { index: self.place(item).unwrap_or(item.index), ..item };
-        let frame = Frame { template, extra_body: &self.extra_body, max_tokens };
+        let frame =
+            Frame { template, extra_body: &self.extra_body, max_tokens, counted: self.counted.as_ref() };
         recorded::write_body(out, &frame, (item, entry), desk)
     }
 
-    /// The words of the prompt of `item`, those of the system message and of a shared prefix among them.
+    /// The words of the prompt of `item`, those of the system message and of a shared prefix among them; its tokens where
+    /// these are counted.
     #[must_use]
     pub fn prompt_words(&self, item: Item) -> u32 {
-        self.system(item).into_iter().chain(self.parts(item)).map(Part::tokens).fold(0, u32::saturating_add)
+        let system = self.system(item).map_or(0, |part| self.tokens_of(part));
+        let prompt = match &self.counted {
+            Some(counted) => {
+                counted.tokens(self.parts(item).map(|part| part.words).fold(0, u32::saturating_add))
+            }
+            None => self.parts(item).map(Part::tokens).fold(0, u32::saturating_add),
+        };
+        prompt.saturating_add(system)
     }
 
     /// Appends the message of the system that `item` has, if there is one.
     pub fn write_system(&self, out: &mut String, item: Item) {
-        if let Some(Part { purpose, index, words }) = self.system(item) {
-            write_prompt(out, item.seed, purpose, index, words);
+        if let Some(part) = self.system(item) {
+            self.write_part(out, item.seed, part, true);
         }
     }
 
@@ -201,12 +225,17 @@ impl Content {
         let parts = || self.parts(item);
         Common {
             entry: self.entry(item.index),
-            system_tokens: self.system(item).map_or(0, Part::tokens),
+            system_tokens: self.system(item).map_or(0, |part| self.tokens_of(part)),
             prefix: parts()
                 .find(|part| part.purpose == Purpose::Prefix)
-                .map(|part| (part.index, part.tokens())),
+                .map(|part| (part.index, self.tokens_of(part))),
             tokens: self.prompt_words(item),
         }
+    }
+
+    /// The tokens of a part of a prompt, as far as is known.
+    pub(super) fn tokens_of(&self, part: Part) -> u32 {
+        self.counted.as_ref().map_or_else(|| part.tokens(), |counted| counted.tokens_of_part(part.words))
     }
 
     /// The length of the answer that `item` asks for, in tokens.
@@ -233,11 +262,19 @@ impl Content {
     /// Appends the prompt of `item` to `out`.
     pub fn write_prompt(&self, out: &mut String, item: Item) {
         for (place, part) in self.parts(item).enumerate() {
-            if place > 0 {
-                out.push(' ');
-            }
-            write_prompt(out, item.seed, part.purpose, part.index, part.words);
+            self.write_part(out, item.seed, part, place == 0);
         }
+    }
+
+    pub(super) fn write_part(&self, out: &mut String, seed: u64, part: Part, is_first: bool) {
+        let Part { purpose, index, words } = part;
+        if let Some(counted) = &self.counted {
+            return counted.write_prompt(out, (seed, purpose, index), words, is_first);
+        }
+        if !is_first {
+            out.push(' ');
+        }
+        write_prompt(out, seed, purpose, index, words);
     }
 
     /// The first `words` words of each part of the prompt of `item`, `...` standing for what is left out: an excerpt
@@ -246,10 +283,7 @@ impl Content {
     pub fn excerpt(&self, item: Item, words: u32) -> String {
         let mut out = String::new();
         for (place, part) in self.parts(item).enumerate() {
-            if place > 0 {
-                out.push(' ');
-            }
-            write_prompt(&mut out, item.seed, part.purpose, part.index, part.words.min(words));
+            self.write_part(&mut out, item.seed, Part { words: part.words.min(words), ..part }, place == 0);
             if part.words > words {
                 out.push_str(" ...");
             }
@@ -267,7 +301,7 @@ impl Content {
         let has_one = self.prefix.filter(|_| self.has_prefix(item.seed, index));
         let shared = has_one.map(|prefix| {
             let choice = prefix_number(&prefix, item.seed, index);
-            Part { purpose: of_prefix, index: choice, words: prefix.words }
+            Part { purpose: of_prefix, index: choice, words: self.words_of_part(prefix.words) }
         });
         let words = match self.rehearsed(item) {
             Some((words, _)) => words.max(1),
@@ -278,6 +312,11 @@ impl Content {
             Some(prefix) => words.saturating_add(prefix.words),
             None => words,
         };
+        let words = match &self.counted {
+            None => words,
+            Some(counted) if shared.is_some() => counted.words_behind(words),
+            Some(counted) => counted.words(words),
+        };
         let own = Part { purpose: of_prompt, index, words };
         shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
     }
@@ -287,7 +326,13 @@ impl Content {
             Phase::Warmup => Purpose::WarmupSystem,
             Phase::Measured => Purpose::System,
         };
-        (self.system_words > 0).then_some(Part { purpose, index: 0, words: self.system_words })
+        let words = self.words_of_part(self.system_words);
+        (self.system_words > 0).then_some(Part { purpose, index: 0, words })
+    }
+
+    /// The words of a part of so many tokens, where these are counted; otherwise that is what they are.
+    pub(super) fn words_of_part(&self, tokens: u32) -> u32 {
+        self.counted.as_ref().map_or(tokens, |counted| counted.words_of_part(tokens))
     }
 
     /// Whether the request that is drawn as number `index` of the level with this seed begins with a prefix.

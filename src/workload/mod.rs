@@ -6,9 +6,12 @@
 pub mod arrival;
 pub mod conduct;
 pub mod content;
+pub mod counted;
 pub mod deck;
 pub mod lengths;
+pub mod measure;
 pub mod mix;
+pub mod pieces;
 pub mod preview;
 pub mod prompts;
 pub mod recorded;
@@ -16,14 +19,18 @@ pub mod recording;
 pub mod retold;
 pub mod reuse;
 pub mod session;
+#[cfg(feature = "tokenizer")]
+pub mod tokenizer;
 pub mod trace;
 mod words;
 
 pub use arrival::{Dealt, Due, Schedule};
 pub use conduct::{Abort, Conduct};
 pub use content::{Content, Item, Script};
+pub use counted::Counted;
 pub use deck::Deck;
 pub use mix::Mix;
+pub use pieces::Pieces;
 pub use preview::Preview;
 pub use recording::Recording;
 pub use reuse::Reuse;

@@ -222,7 +222,7 @@ fn excerpt(item: Item, entry: &Entry) -> String {
             let mut text = String::new();
             // One word more shows that there are more.
             let shown = (*count).clamp(1, WORDS_SHOWN + 1);
-            blocks::write_prompt(&mut text, item.seed, item.index, (shown, blocks.as_ref()));
+            blocks::write_prompt(&mut text, (item.seed, item.index), (shown, blocks.as_ref()), None);
             beginning(&text)
         }
         Prompt::Text(text) => beginning(text),

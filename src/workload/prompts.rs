@@ -21,7 +21,7 @@ use crate::rng::{self, Purpose, Stream};
 /// the first word (1, 3, 5, ...), the prompt is the first word alone. What a chat template adds comes on top.
 pub fn write_prompt(out: &mut String, seed: u64, purpose: Purpose, index: u64, words: u32) {
     let spent = write_first_word(out, seed, purpose, index);
-    let mut draws = Digits::new(rng::stream(seed, purpose, index));
+    let mut draws = Digits::new(rng::stream(seed, purpose, index), COUNT);
     let rest = words.saturating_sub(spent);
     out.reserve(rest as usize * MEAN_BYTES);
     for _ in 0..rest {
@@ -37,7 +37,7 @@ pub fn prompt_words(purpose: Purpose, index: u64, words: u32) -> u32 {
     words.max(1 + further_digits + if is_warm_up(purpose) { 2 } else { 0 })
 }
 
-fn is_warm_up(purpose: Purpose) -> bool {
+pub(super) fn is_warm_up(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::WarmupPrefix | Purpose::WarmupPrompt | Purpose::WarmupSystem)
 }
 
@@ -49,12 +49,10 @@ fn write_first_word(out: &mut String, seed: u64, purpose: Purpose, index: u64) -
         out.push('-');
         spent += 2;
     }
-    // The digits' permutation must not depend on the index, so it has a stream of its own, at an index that no
-    // request reaches.
-    let mut key = rng::stream(seed, purpose, u64::MAX);
+    let mut key = key(seed, purpose);
     let mut left = index;
     loop {
-        out.push_str(WORDS[permuted((left % COUNT as u64) as usize, &mut key)]);
+        out.push_str(WORDS[permuted((left % COUNT as u64) as usize, &mut key, COUNT)]);
         left /= COUNT as u64;
         if left == 0 {
             return spent;
@@ -64,32 +62,40 @@ fn write_first_word(out: &mut String, seed: u64, purpose: Purpose, index: u64) -
     }
 }
 
-/// The image of `digit` under `x -> a x + b (mod 1024)` with odd `a`: a bijection, since 1024 is a power of two.
-fn permuted(digit: usize, key: &mut Stream) -> usize {
-    let draw = key.next_u64() as usize;
-    let (a, b) = (draw | 1, draw >> 10);
-    digit.wrapping_mul(a).wrapping_add(b) % COUNT
+/// The stream that permutes the digits of indices. It must not depend on the index, so it is that of an index that no
+/// request reaches.
+pub(super) fn key(seed: u64, purpose: Purpose) -> Stream {
+    rng::stream(seed, purpose, u64::MAX)
 }
 
-/// Uniform digits in base 1024, six to a draw: a prompt of 100 000 words costs 17 000 draws.
-struct Digits {
+/// The image of `digit` under `x -> a x + b (mod count)` with odd `a`: a bijection, since `count` is a power of two.
+pub(super) fn permuted(digit: usize, key: &mut Stream, count: usize) -> usize {
+    let draw = key.next_u64() as usize;
+    let (a, b) = (draw | 1, draw >> 10);
+    digit.wrapping_mul(a).wrapping_add(b) % count
+}
+
+/// Uniform digits in base `count`, a power of two; of base 1024 six to a draw: a prompt of 100 000 words costs 17 000
+/// draws.
+pub(super) struct Digits {
     stream: Stream,
+    width: u32,
     bits: u64,
     left: u32,
 }
 
 impl Digits {
-    fn new(stream: Stream) -> Digits {
-        Digits { stream, bits: 0, left: 0 }
+    pub(super) fn new(stream: Stream, count: usize) -> Digits {
+        Digits { stream, width: count.ilog2(), bits: 0, left: 0 }
     }
 
-    fn next(&mut self) -> usize {
+    pub(super) fn next(&mut self) -> usize {
         if self.left == 0 {
             self.bits = self.stream.next_u64();
-            self.left = u64::BITS / COUNT.ilog2();
+            self.left = u64::BITS / self.width;
         }
-        let digit = self.bits as usize % COUNT;
-        self.bits >>= COUNT.ilog2();
+        let digit = self.bits as usize & ((1 << self.width) - 1);
+        self.bits >>= self.width;
         self.left -= 1;
         digit
     }
@@ -98,7 +104,7 @@ impl Digits {
 const _: () = assert!(COUNT.is_power_of_two(), "digits are taken bit by bit");
 
 /// Starts every warm-up prompt; not in the list.
-const WARMUP: &str = "warm";
+pub(super) const WARMUP: &str = "warm";
 /// Bytes of a word and its space, rounded up: the list's mean is 5.8.
 const MEAN_BYTES: usize = 6;
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::content::Item;
+use super::counted::Counted;
 use super::trace::{Entry, Prompt, blocks};
 use crate::api::request::Template;
 
@@ -21,6 +22,8 @@ pub struct Frame<'a> {
     pub extra_body: &'a Map<String, Value>,
     /// Longest answer to ask for, tokens; a ready body may say another.
     pub max_tokens: u32,
+    /// How prompts of which the length is given get it; `None`: a word is a token.
+    pub counted: Option<&'a Counted>,
 }
 
 type Fields = BTreeMap<String, Box<RawValue>>;
@@ -49,7 +52,7 @@ pub fn write_body(
     let special = match &entry.prompt {
         Prompt::Tokens { count, blocks } => {
             let length = ((*count).max(1), blocks.as_ref());
-            blocks::write_prompt(desk, item.seed, item.index, length);
+            blocks::write_prompt(desk, (item.seed, item.index), length, frame.counted);
             None
         }
         Prompt::Text(text) => {
@@ -179,7 +182,7 @@ mod tests {
     fn body_of(dialect: Dialect, options: &BodyOptions, entry: &Entry) -> (Value, u32) {
         let template = Template::new(dialect, "m", true, options);
         let max_tokens = entry.output_tokens.unwrap_or(64);
-        let frame = Frame { template: &template, extra_body: &options.extra_body, max_tokens };
+        let frame = Frame { template: &template, extra_body: &options.extra_body, max_tokens, counted: None };
         let mut out = Vec::new();
         let max_tokens = write_body(&mut out, &frame, (ITEM, entry), &mut String::from("left over"));
         (serde_json::from_slice(&out).unwrap(), max_tokens)
@@ -262,7 +265,8 @@ mod tests {
         let body = r#"{"messages":[],"seed":18446744073709551616,"p":0.10000000000000000001}"#;
         let options = options();
         let template = Template::new(Dialect::OpenaiChat, "m", true, &options);
-        let frame = Frame { template: &template, extra_body: &options.extra_body, max_tokens: 64 };
+        let frame =
+            Frame { template: &template, extra_body: &options.extra_body, max_tokens: 64, counted: None };
         let mut out = Vec::new();
         let entry = entry(Prompt::Body { url: None, body: body.into() });
         write_body(&mut out, &frame, (ITEM, &entry), &mut String::new());

@@ -7,13 +7,19 @@
 
 use serde_json::{Map, Value};
 
+use super::counted::Counted;
 use super::trace::{Entry, Prompt, blocks};
 use crate::api::talk::{History, Reply};
 use crate::plan::Replies;
 
 /// Adds what `entry` says to `history`, and leaves its text in `scratch`; `place` is the seed and the place of a prompt of
-/// which only the length is known.
-pub fn say(history: &mut History, entry: &Entry, (seed, index): (u64, u64), scratch: &mut String) {
+/// which only the length is known, in tokens where these are counted.
+pub fn say(
+    history: &mut History,
+    entry: &Entry,
+    (place, counted): ((u64, u64), Option<&Counted>),
+    scratch: &mut String,
+) {
     scratch.clear();
     match &entry.prompt {
         Prompt::Text(text) => {
@@ -29,7 +35,7 @@ pub fn say(history: &mut History, entry: &Entry, (seed, index): (u64, u64), scra
             history.messages(messages);
         }
         Prompt::Tokens { count, blocks } => {
-            blocks::write_prompt(scratch, seed, index, ((*count).max(1), blocks.as_ref()));
+            blocks::write_prompt(scratch, place, ((*count).max(1), blocks.as_ref()), counted);
             history.user(scratch);
         }
         // It is sent as it stands, and nothing goes on from it.
@@ -127,9 +133,9 @@ mod tests {
     /// The history after a first turn, the answer to it, and the next one.
     fn told(live: &Reply, replies: Replies, next: &str) -> Value {
         let (mut history, mut scratch) = (History::new(Dialect::OpenaiChat), String::new());
-        say(&mut history, &asked(), (1, 0), &mut scratch);
+        say(&mut history, &asked(), ((1, 0), None), &mut scratch);
         let next = answer(&mut history, (&asked(), live), turn(next), replies);
-        say(&mut history, &next, (1, 0), &mut scratch);
+        say(&mut history, &next, ((1, 0), None), &mut scratch);
         assert_eq!(tools(&next).as_deref(), Some("[{}]"));
         serde_json::from_str(&history.text()).unwrap()
     }
@@ -171,7 +177,7 @@ mod tests {
         fn answer_of(history: &mut History, before: &Entry, replies: Replies) {
             let next = Entry::new(Prompt::Text("n".into()));
             let next = answer(history, (before, &reply("live", &[])), next, replies);
-            say(history, &next, (1, 0), &mut String::new());
+            say(history, &next, ((1, 0), None), &mut String::new());
         }
         assert_eq!(text(Replies::Live, Some("recorded")), "qlive\nn");
         assert_eq!(text(Replies::Recorded, Some("recorded")), "qrecorded\nn");

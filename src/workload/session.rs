@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use super::content::{Content, Item};
+use super::content::{Content, Item, Part};
 use super::lengths;
-use super::prompts::{self, write_prompt};
 use crate::metrics::Phase;
 use crate::plan::{Conversation, Lengths};
 use crate::rng::{self, Purpose};
@@ -58,20 +57,17 @@ impl Content {
         Duration::from_nanos((pause.as_nanos() as f64 * conversation.delay_ratio).round() as u64)
     }
 
-    /// Words that turn `turn` (from 1) adds.
+    /// Words that turn `turn` (from 1) adds; tokens where these are counted.
     #[must_use]
     pub fn turn_words(&self, item: Item, turn: u16) -> u32 {
-        let place = self.place_of(item, turn);
-        prompts::prompt_words(Purpose::TurnPrompt, self.entry(item.index), self.words_of_turn(item, place))
+        self.tokens_of(self.part_of_turn(item, turn))
     }
 
     /// Appends what turn `turn` (from 1) adds. Its first word is that of the session.
     pub fn write_turn(&self, out: &mut String, item: Item, turn: u16) {
-        let place = self.place_of(item, turn);
-        let words = self.words_of_turn(item, place);
         // Another seed for each turn: other words behind a first one that no other session nearby has.
         let seed = rng::mixed(item.seed ^ rng::mixed(u64::from(turn)));
-        write_prompt(out, seed, Purpose::TurnPrompt, self.entry(item.index), words);
+        self.write_part(out, seed, self.part_of_turn(item, turn), true);
     }
 
     /// The length of the answer that turn `turn` of the session asks for, tokens.
@@ -90,6 +86,11 @@ impl Content {
         let name = self.session_header.as_deref()?;
         let of_leg = rng::mixed(item.seed ^ item.phase as u64);
         Some((name, format!("{of_leg:016x}-{:x}", item.index)))
+    }
+
+    fn part_of_turn(&self, item: Item, turn: u16) -> Part {
+        let words = self.words_of_turn(item, self.place_of(item, turn));
+        Part { purpose: Purpose::TurnPrompt, index: self.entry(item.index), words: self.words_of_part(words) }
     }
 
     fn words_of_turn(&self, item: Item, place: u64) -> u32 {

@@ -17,6 +17,7 @@ mod replay;
 mod secrets;
 mod selftest;
 mod stored;
+mod tokens;
 mod verdict;
 mod vllm;
 

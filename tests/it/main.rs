@@ -45,6 +45,8 @@ mod simulate_args;
 mod slow_client;
 mod statistics;
 mod textbook;
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
 mod verdict;
 mod vllm_report;
 mod wire_split;

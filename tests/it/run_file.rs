@@ -68,6 +68,7 @@ pub(crate) fn plan() -> Plan {
             data: None,
             conversation: None,
             session_header: None,
+            tokens: None,
             choices: 1,
             options: RequestOptions {
                 include_usage: true,

@@ -28,6 +28,7 @@ fn a_completions_body_with_every_option_is_exactly_this() {
         include_usage: true,
         continuous_usage: true,
         system: false,
+        prompt_ids: false,
         sampling: map(json!({"temperature": 0.0, "top_k": -1})),
         extra_body: map(json!({"seed": 7})),
     };
@@ -40,6 +41,20 @@ fn a_completions_body_with_every_option_is_exactly_this() {
             r#""seed":7}"#
         )
     );
+}
+
+#[test]
+fn a_prompt_of_ids_is_a_list_where_the_dialect_takes_one() {
+    let options = BodyOptions { prompt_ids: true, ..BodyOptions::default() };
+    for (dialect, field) in [
+        (Dialect::Openai, r#""prompt":[3,44,5],"#),
+        (Dialect::LlamaCpp, r#""prompt":[3,44,5],"#),
+        (Dialect::Sglang, r#""input_ids":[3,44,5],"#),
+    ] {
+        let text = body(&Template::new(dialect, "m", true, &options), "3,44,5", 8);
+        assert!(text.contains(field), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap();
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::Action::{Convert, Refuse, Same};
-use super::{Action, Converted, DATA, LATER, NO_TOKENIZER, SAVED};
+use super::{Action, Converted, DATA, LATER, SAVED};
 
 pub(super) static TABLE: &[(&[&str], Action)] = &[
     (&["--constraint"], Convert(constraint)),
@@ -33,7 +33,14 @@ pub(super) static TABLE: &[(&[&str], Action)] = &[
             "use --failed-request-threshold, a share of failures that ends the run with exit code 1, or Ctrl-C",
         ),
     ),
-    (&["--processor", "--processor-args"], Refuse(LATER, NO_TOKENIZER)),
+    (&["--processor"], Same("--tokenizer")),
+    (
+        &["--processor-args"],
+        Refuse(
+            "are about loading a tokenizer",
+            "leave it out: --tokenizer reads a tokenizer.json as it stands",
+        ),
+    ),
     (
         &["--backend-args", "--backend-kwargs", "--backend-type"],
         Refuse(LATER, "give the API by --backend, fields of requests by --extra-body"),

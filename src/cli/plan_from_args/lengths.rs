@@ -39,6 +39,7 @@ pub(super) fn set(
     }
     prefix(args, workload)?;
     sharing(args, workload)?;
+    super::tokens::set(args, workload)?;
     if let Some(text) = &args.num_dataset_entries {
         workload.distinct = Some(value::integer("--num-dataset-entries", text)?);
     }

@@ -8,6 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::run::{Gate, conclude, show};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Session};
+use crate::cli::target::content;
 use crate::cli::{lint, report};
 use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
@@ -15,7 +16,7 @@ use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Mix, Script};
+use crate::workload::{Mix, Script};
 
 /// Runs the levels in virtual time, shows the table and saves the run.
 pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<String>) -> Result<Exit, Failure> {
@@ -63,6 +64,6 @@ fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],
         templates: vec![plan.template(SIMULATED).map_err(Failure::bad)?],
         mix: Mix::equal(1),
-        content: Content::new(plan).with_script(script),
+        content: content(plan, script)?,
     })
 }

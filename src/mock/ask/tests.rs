@@ -4,6 +4,8 @@ const TERMS: Terms<'static> = Terms {
     model: "mock",
     adapters: &[],
     max_model_len: 1000,
+    beside: Beside { bos: 0, template: 0 },
+    tokenizes: true,
     max_tokens: 16,
     eos_after: None,
     reasoning: 0,

@@ -210,8 +210,11 @@ impl Notes<'_> {
         if ok == 0 {
             return;
         }
-        let asked =
-            plan.map_or_else(String::new, |plan| format!("asked {}, ", plan.workload.prompt_words_text()));
+        let asked = plan.map_or_else(String::new, |plan| {
+            let template = plan.workload.template_tokens();
+            let template = template.map_or_else(String::new, |tokens| format!(" + {tokens} of the template"));
+            format!("asked {}{template}, ", plan.workload.prompt_words_text())
+        });
         let mut text = if known == 0 {
             format!("prompt tokens: {asked}none reported")
         } else {

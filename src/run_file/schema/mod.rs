@@ -172,7 +172,7 @@ pub struct SelftestBlock {
 }
 
 /// What the server said of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TargetBlock {
     /// Kind of server, where it could be told: `vllm`, `llama.cpp`.
@@ -195,6 +195,18 @@ pub struct TargetBlock {
     /// It emptied its prefix cache before every level, or did not; absent: it was not asked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_cache_reset: Option<bool>,
+    /// What the words of prompts are to it, where it could be asked; absent too where prompts are made by tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<WordsBlock>,
+}
+
+/// How words become tokens of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WordsBlock {
+    /// Tokens of a word on average.
+    pub tokens_per_word: f64,
+    /// Tokens that it adds to each prompt, by its chat template as a rule; `None` where it does not say.
+    pub added: Option<u32>,
 }
 
 /// Earlier runs with the same prompts.

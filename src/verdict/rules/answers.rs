@@ -51,22 +51,29 @@ fn early_stop(facts: &Facts) -> Option<Finding> {
 
 fn prompt_tokens(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let tokens = &facts.tokens;
-    let asked = f64::from(plan.workload.prompt_words().filter(|words| *words > 0)?);
+    let counted = plan.prompt_tokens();
+    let asked = f64::from(counted.or_else(|| plan.workload.prompt_words()).filter(|words| *words > 0)?);
     if tokens.prompt_known == 0 {
         return None;
     }
     let reported = tokens.prompt as f64 / tokens.prompt_known as f64;
     let off = reported / asked - 1.0;
-    if off.abs() <= PROMPT_OFF_NOTED {
+    // Where tokens were counted beforehand, a single one that is off says that they are not those of the server.
+    let noted = if counted.is_some() { 0.0 } else { PROMPT_OFF_NOTED };
+    if off.abs() <= noted {
         return None;
     }
-    let grade = if off.abs() > PROMPT_OFF_MAX { Grade::Warn } else { Grade::Info };
+    let most = if counted.is_some() { PROMPT_OFF_NOTED } else { PROMPT_OFF_MAX };
+    let grade = if off.abs() > most { Grade::Warn } else { Grade::Info };
     let side = if off > 0.0 { "more" } else { "fewer" };
     let evidence = format!(
         "prompts have {reported:.1} tokens, {} {side} than the {asked} asked for",
         percent(off.abs(), 1.0)
     );
-    let remedy = format!("correct --random-input-len by {:+.0}", (asked - reported).round());
+    let remedy = match counted {
+        Some(_) => "give the tokenizer of the server's model, or --calibrate against the server".to_owned(),
+        None => format!("correct --random-input-len by {:+.0}", (asked - reported).round()),
+    };
     Some(Finding::new(Rule::PromptTokensOff, grade, evidence, remedy))
 }
 

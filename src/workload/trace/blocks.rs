@@ -1,10 +1,11 @@
 //! The text of prompts of which a trace gives lengths and hashed blocks: equal ids become equal text.
 //!
-//! Owns the words of a block. One listed word is one token (see [`prompts`]); templates and tokenizers are
+//! Owns the words of a block. One listed word is one token (see [`prompts`]) unless tokens are counted; templates are
 //! not this file's business.
 
 use rand_xoshiro::rand_core::Rng as _;
 
+use super::super::counted::Counted;
 use super::super::prompts;
 use super::super::words::{COUNT, WORDS};
 use super::entry::Blocks;
@@ -16,27 +17,46 @@ use crate::rng::{self, Purpose, Stream};
 ///   a prompt has only the beginning gives the beginning of its text.
 /// - Where the ids are too few for the length, the rest are words of this request alone. Those beyond it are not used.
 /// - Without blocks the prompt begins like no other ([`prompts::write_prompt`]).
-pub fn write_prompt(out: &mut String, seed: u64, index: u64, (count, blocks): (u32, Option<&Blocks>)) {
+/// - Where tokens are counted, words are as many as have them.
+pub fn write_prompt(
+    out: &mut String,
+    (seed, index): (u64, u64),
+    (count, blocks): (u32, Option<&Blocks>),
+    counted: Option<&Counted>,
+) {
+    let count = counted.filter(|_| count > 0).map_or(count, |counted| counted.words(count));
     let Some(blocks) = blocks else {
-        if count > 0 {
+        if let Some(counted) = counted {
+            counted.write_prompt(out, (seed, Purpose::Prompt, index), count, true);
+        } else if count > 0 {
             prompts::write_prompt(out, seed, Purpose::Prompt, index, count);
         }
         return;
     };
+    let of_block = counted.map_or(blocks.block_tokens, |counted| counted.words_of_part(blocks.block_tokens));
     let start = out.len();
     out.reserve(count as usize * MEAN_BYTES);
     let scope_seed = rng::stream(seed, Purpose::TraceBlock, blocks.scope).next_u64();
     let mut left = count;
     for id in &blocks.ids {
-        let words = left.min(blocks.block_tokens);
-        write_words(out, start, &mut rng::stream(scope_seed, Purpose::TraceBlock, *id), words);
+        let words = left.min(of_block);
+        write_words(out, start, &mut rng::stream(scope_seed, Purpose::TraceBlock, *id), (words, counted));
         left -= words;
     }
-    write_words(out, start, &mut rng::stream(seed, Purpose::Prompt, index), left);
+    write_words(out, start, &mut rng::stream(seed, Purpose::Prompt, index), (left, counted));
 }
 
 /// Appends words to a text that begins at `start`.
-fn write_words(out: &mut String, start: usize, draws: &mut Stream, words: u32) {
+fn write_words(
+    out: &mut String,
+    start: usize,
+    draws: &mut Stream,
+    (words, counted): (u32, Option<&Counted>),
+) {
+    let is_first = out.len() == start;
+    if counted.is_some_and(|counted| counted.write_drawn(out, draws, words, is_first)) {
+        return;
+    }
     for _ in 0..words {
         if out.len() > start {
             out.push(' ');
@@ -55,7 +75,7 @@ mod tests {
     fn prompt(seed: u64, index: u64, count: u32, ids: &[u64], scope: u64) -> String {
         let mut out = String::from("before");
         let blocks = Blocks { ids: ids.to_vec(), block_tokens: 16, scope };
-        write_prompt(&mut out, seed, index, (count, Some(&blocks)));
+        write_prompt(&mut out, (seed, index), (count, Some(&blocks)), None);
         out.split_off("before".len())
     }
 

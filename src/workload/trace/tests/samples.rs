@@ -157,7 +157,7 @@ fn equal_ids_give_the_hits_of_a_prefix_cache() {
     for (index, entry) in (0..).zip(entries(sample!("mooncake.jsonl"))) {
         let Prompt::Tokens { count, blocks } = &entry.prompt else { panic!("{entry:?}") };
         let mut text = String::new();
-        blocks::write_prompt(&mut text, 7, index, (*count, blocks.as_ref()));
+        blocks::write_prompt(&mut text, (7, index), (*count, blocks.as_ref()), None);
         let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
         assert_eq!(words.len(), *count as usize, "one word is one token");
         // A block is known by everything up to its end; one that is not whole is not kept.
