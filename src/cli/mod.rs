@@ -7,7 +7,9 @@ pub mod args;
 pub mod exit;
 mod failure;
 mod help;
+mod import;
 mod lint;
+mod merge;
 mod mock_server;
 pub mod model_options;
 mod normalise;
@@ -45,7 +47,9 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             notes.iter().for_each(|note| say(note));
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
+                Command::Import(args) => import::main(&args),
                 Command::Lint(words) => lint::main(&words, tool),
+                Command::Merge(args) => merge::main(&args),
                 Command::MockServer(words) => mock_server::main(&words),
                 Command::Quick(args) => quick::main(&args, typed),
                 Command::Report(args) => report::main(&args),

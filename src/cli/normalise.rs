@@ -336,11 +336,9 @@ const PAIRS: [&str; 4] = ["--freeze", "--goodput", "--header", "--metadata"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 6] = [
+const LATER: [(&str, &str); 4] = [
     ("check", "compare the tables of tokload report"),
     ("compare", "compare the tables of tokload report"),
     ("find-capacity", "give a comma list to tokload run --max-concurrency or --request-rate"),
-    ("import", "run the load again with tokload run"),
-    ("merge", "print each run by tokload report"),
     ("share", "print the table by tokload report"),
 ];

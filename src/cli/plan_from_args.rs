@@ -8,12 +8,15 @@ use super::args::RunArgs;
 use super::value::{self, Format};
 use crate::api::Dialect;
 use crate::metrics::metric::Metric;
-use crate::plan::{Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
+use crate::plan::{
+    Declared, Endpoint, Error, Figure, Limits, Plan, Sampling, Secrets, Share, Slo, Until, Workload,
+};
 use crate::stats::Quantile;
 
 mod data;
 mod lengths;
 mod levels;
+pub(super) mod share;
 mod target;
 mod trace;
 
@@ -63,6 +66,8 @@ pub struct Order {
 pub struct Output {
     /// Where it is saved; `None`: under a name made of the time.
     pub file: Option<String>,
+    /// The share of a run that it is, by which the file is named too.
+    pub share: Option<Share>,
     /// Save nothing.
     pub no_save: bool,
     /// Overwrite a file.
@@ -101,6 +106,9 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     workload(args, around.tool, &mut plan.workload, &mut notes)?;
     levels::set(args, around.tool, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
+    if let Some(text) = &args.share {
+        plan.share = Some(value::share("--share", text)?);
+    }
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
@@ -117,6 +125,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     notes.extend(left_out(args, &mut plan));
     plan.complete();
     plan.validate()?;
+    notes.extend(share::notes(&plan));
 
     let ready = args.ready_check_timeout_sec.as_deref();
     let ready_check_s = ready.map_or(Ok(0.0), |text| value::seconds("--ready-check-timeout-sec", text))?;
@@ -339,6 +348,7 @@ fn output(args: &RunArgs, plan: &mut Plan) -> Result<Output, Error> {
     plan.keep.chunks |= args.save_chunks;
     Ok(Output {
         file: args.output_file.clone(),
+        share: plan.share,
         no_save: args.no_save,
         force: args.force,
         detailed: args.save_detailed,

@@ -7,7 +7,7 @@ use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::plan_from_args::{self, Order, Surroundings};
+use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
@@ -87,7 +87,9 @@ pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Orde
         config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
         env: &|name| std::env::var(name).ok(),
     };
-    plan_from_args::order(args, &around).map_err(Failure::bad)
+    let order = plan_from_args::order(args, &around).map_err(Failure::bad)?;
+    share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    Ok(order)
 }
 
 /// Name and text of the plan file, if one is named.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::failure::Failure;
-use crate::cli::plan_from_args::Output;
+use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
@@ -67,10 +67,11 @@ impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
+        let suffix = share::suffix(output.share);
         let opened = match &output.file {
-            _ if output.no_save => Destination::named_after(time, &std::env::temp_dir()),
-            Some(path) => Destination::at(PathBuf::from(path), output.force),
-            None => Destination::named_after(time, Path::new(".")),
+            _ if output.no_save => Destination::named_after(time, &suffix, &std::env::temp_dir()),
+            Some(path) => Destination::at(share::file(Path::new(path), output.share), output.force),
+            None => Destination::named_after(time, &suffix, Path::new(".")),
         };
         let destination = opened.map_err(Failure::bad)?;
         let lines = detailed_beside(destination.path());
@@ -205,6 +206,7 @@ impl Session {
         let host = Host::read();
         EnvironmentBlock {
             command_line: self.typed.clone(),
+            host: host.name.filter(|_| self.output.share.is_some()),
             platform: Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
             kernel: host.kernel,
             cpu_model: host.cpu_model,
@@ -232,7 +234,9 @@ impl Session {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.
             let records = spools.read(result).unwrap_or(None);
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
-            run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
+            let users = summary::Users::of(&result.level.load, plan.own_share());
+            let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
+            run.push(result, &summary::level(&input));
         }
         run.compare_repeats();
         let secrets: Vec<&str> = self.secrets.texts().collect();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Figure, Share, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
 
@@ -45,6 +45,18 @@ pub fn integer<T: FromStr>(option: &str, text: &str) -> Result<T, Error> {
         true => digits.parse().map_err(|_| not(option, text, "a number in range", "64")),
         false => Err(not(option, text, "a whole number", "64")),
     }
+}
+
+/// A share of a run, `I/N`.
+///
+/// # Errors
+/// Whatever else; whether there is such a share is the plan's to say.
+pub fn share(option: &str, text: &str) -> Result<Share, Error> {
+    let parts = text.split_once('/');
+    let read = |part: &str| integer::<u32>(option, part).ok();
+    parts
+        .and_then(|(index, of)| Some(Share { index: read(index)?, of: read(of)? }))
+        .ok_or_else(|| not(option, text, "a share", "2/4, the second of four"))
 }
 
 /// A finite number, with or without sign.

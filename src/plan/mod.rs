@@ -18,6 +18,7 @@ mod lengths;
 mod level;
 pub mod lint;
 mod secrets;
+mod share;
 mod text;
 mod trace;
 mod until;
@@ -30,6 +31,7 @@ pub use lengths::{Distribution, Lengths, Prefix};
 pub use level::Descriptors;
 
 pub use secrets::{Secret, Secrets};
+pub use share::Share;
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
 
@@ -53,6 +55,9 @@ pub struct Plan {
     /// How well a figure is to be known before a level ends; absent: levels have their planned length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// Which part of the run is this process's; absent: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// Where the steady state of a level begins.
     #[serde(default)]
     pub steady_cut: SteadyCut,
@@ -422,6 +427,7 @@ impl Plan {
             seed,
             runs: 1,
             until: None,
+            share: None,
             steady_cut: SteadyCut::default(),
             target: Target::default(),
             levels: Vec::new(),

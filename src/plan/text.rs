@@ -12,8 +12,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     Arrivals, Burn, Client, DataSet, Declared, Distribution, Driver, Endpoint, Error, Figure, Header, Keep,
-    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Slo,
-    SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
+    LengthRule, Lengths, Level, Limits, Load, Plan, Prefix, RecordErrors, RequestOptions, Sampling, Share,
+    Slo, SteadyCut, Stop, Target, Timestamps, Tls, Trace, Until, Workload, nearest,
 };
 use crate::api::{Dialect, Raw};
 
@@ -255,6 +255,7 @@ fn full_plan() -> Plan {
         seed: 0,
         runs: 2,
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
+        share: Some(Share::WHOLE),
         steady_cut: SteadyCut::Default,
         target,
         levels: vec![level],

@@ -129,6 +129,16 @@ impl Loaded {
         Records::open(path)
     }
 
+    /// The file of event times; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub fn chunks(&self) -> Result<Option<Chunks>, ReadError> {
+        let place = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
+        place.map(|place| Chunks::open(&place)).transpose()
+    }
+
     /// The run with every number computed anew from the records, its goodput judged by `slo`.
     ///
     /// With the SLO of the plan it equals the stored run.
@@ -153,8 +163,7 @@ impl Loaded {
     /// When there are no records, or reading or writing fails.
     pub fn export_detailed<W: io::Write>(&self, out: &mut W) -> Result<(), detail::Error> {
         let records = self.records().map_err(detail::Error::Read)?;
-        let chunks = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
-        let mut chunks = chunks.map(|place| Chunks::open(&place)).transpose().map_err(detail::Error::Read)?;
+        let mut chunks = self.chunks().map_err(detail::Error::Read)?;
         for level in &self.run.levels {
             let Some(range) = level.records else { continue };
             let place = detail::Level {
@@ -171,6 +180,7 @@ impl Loaded {
     fn judge(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
         let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
         let setting = level.setting.read().map_err(malformed)?;
+        let share = self.run.plan.read().map_err(malformed)?.own_share();
         let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
         let statistics = level.statistics.as_ref();
@@ -184,7 +194,7 @@ impl Loaded {
             from_plan: setting.load.judged_from_plan(),
             // A file from before there were kernel stamps has none in its records either.
             timestamps: level.self_check.timestamps.unwrap_or_default(),
-            users: summary::Users::of(&setting.load),
+            users: summary::Users::of(&setting.load, share),
             counted: statistics.and_then(|statistics| statistics.little?.counted),
         });
         // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.

@@ -147,6 +147,19 @@ impl Series {
         }
     }
 
+    /// Puts everything `by` ns later, in whole bins: by the nearest number of them.
+    pub fn delay(&mut self, by: u64) {
+        let later = |series: &Series| (by.saturating_add(series.width_ns() / 2) / series.width_ns()) as usize;
+        while self.doublings < DOUBLINGS_MAX && later(self).saturating_add(self.bins.len()) > Series::BINS_MAX
+        {
+            self.fold_to(self.doublings + 1);
+        }
+        if !self.bins.is_empty() {
+            let empty = std::iter::repeat_with(Bin::default).take(later(self).min(Series::BINS_MAX));
+            self.bins.splice(0..0, empty);
+        }
+    }
+
     /// Width of a bin, ns.
     #[must_use]
     pub fn width_ns(&self) -> u64 {
@@ -253,6 +266,9 @@ impl PartialEq for Series {
     }
 }
 
+/// 2^33 s is the width at which the bins cover every stamp there is, with room to spare.
+const DOUBLINGS_MAX: u32 = 33;
+
 /// The form in files: a column per count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -310,8 +326,7 @@ impl TryFrom<Stored> for Series {
         if n > Series::BINS_MAX {
             return Err("a series has at most 1800 bins");
         }
-        // 2^33 s is the width at which the bins cover every stamp there is, with room to spare.
-        if !stored.width_s.is_power_of_two() || stored.width_s > 1 << 33 {
+        if !stored.width_s.is_power_of_two() || stored.width_s > 1 << DOUBLINGS_MAX {
             return Err("the width of a series must be a power of two in seconds");
         }
         let mut histograms = stored.ttft.into_iter().zip(stored.itl).zip(stored.e2e);

@@ -7,6 +7,7 @@ mod bad_input;
 mod cache;
 mod canned;
 mod interrupt;
+mod merge;
 mod repeats;
 mod replay;
 mod secrets;

@@ -37,6 +37,7 @@ pub(crate) fn plan() -> Plan {
     };
     let open = Load { arrivals: Arrivals::Poisson { rate: 12.5 }, cap: Some(4), users: None, think_s: 0.0 };
     Plan {
+        share: None,
         seed: 42,
         runs: 1,
         until: None,

@@ -2,7 +2,10 @@
 
 use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
-use super::{LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs, SimulateArgs};
+use super::{
+    ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs,
+    SimulateArgs,
+};
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
 
@@ -15,6 +18,10 @@ pub enum Name {
     Run,
     /// `report`
     Report,
+    /// `merge`
+    Merge,
+    /// `import`
+    Import,
     /// `lint`
     Lint,
     /// `simulate`
@@ -36,14 +43,25 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 7] =
-        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer, Name::Selftest];
+    pub const ALL: [Name; 9] = [
+        Name::Quick,
+        Name::Run,
+        Name::Report,
+        Name::Merge,
+        Name::Import,
+        Name::Lint,
+        Name::Simulate,
+        Name::MockServer,
+        Name::Selftest,
+    ];
 
     /// As typed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Name::Import => "import",
             Name::Lint => "lint",
+            Name::Merge => "merge",
             Name::MockServer => "mock-server",
             Name::Quick => "quick",
             Name::Report => "report",
@@ -59,6 +77,8 @@ impl Name {
     #[must_use]
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
+            Name::Import => vec![ImportArgs::get_args_info()],
+            Name::Merge => vec![MergeArgs::get_args_info()],
             Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
@@ -96,7 +116,13 @@ impl Name {
         match self {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
-            Name::MockServer | Name::Quick | Name::Report | Name::Run | Name::Selftest => None,
+            Name::Import
+            | Name::Merge
+            | Name::MockServer
+            | Name::Quick
+            | Name::Report
+            | Name::Run
+            | Name::Selftest => None,
         }
     }
 

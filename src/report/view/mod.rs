@@ -161,9 +161,22 @@ fn title(run: &RunFile) -> Vec<String> {
     what.push(server.join(" "));
     // To the second: nine digits help nobody here.
     what.push(run.created.split('.').next().unwrap_or_default().replace('T', " ") + " UTC");
+    what.extend(share(run));
     what.extend(run.label.clone());
     what.retain(|part| !part.is_empty());
     vec![super::format::one_line(&what.join(" · "), TITLE_CHARS_MAX)]
+}
+
+/// Which part of a run it is, or of how many it was made.
+fn share(run: &RunFile) -> Option<String> {
+    if let Some(merged) = &run.merged {
+        return Some(match merged.missing.len() {
+            0 => format!("merged of {} shares", merged.of),
+            _ => format!("merged of {} of {} shares", merged.shares.len(), merged.of),
+        });
+    }
+    let share = run.plan.read().ok()?.share?;
+    Some(format!("share {share}"))
 }
 
 const TITLE_CHARS_MAX: usize = 300;

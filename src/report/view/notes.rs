@@ -4,7 +4,7 @@
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
-use crate::plan::{Plan, Slo};
+use crate::plan::{Plan, Share, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
@@ -19,7 +19,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.windows();
     notes.marks();
     notes.goodput();
-    notes.arrivals();
+    notes.arrivals(plan.as_ref().map(Plan::own_share).unwrap_or_default());
     notes.trace(run);
     notes.data(run);
     notes.prompt_tokens(plan.as_ref());
@@ -130,10 +130,11 @@ impl Notes<'_> {
 
     /// Asked against realised rates, latencies from the planned send where there is a plan, and what kept requests from
     /// it.
-    fn arrivals(&mut self) {
+    fn arrivals(&mut self, share: Share) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
-            let asked = setting.load.rate().map(|asked| match planned_rate(level) {
+            let asked = setting.load.rate().map(|rate| share.rate(rate));
+            let asked = asked.map(|asked| match planned_rate(level) {
                 Some(planned) => {
                     format!("asked {} req/s, planned {}", format::typed(asked), format::rate(planned))
                 }

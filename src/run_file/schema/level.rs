@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{DistributionBlock, by_metric};
 use super::findings::FindingBlock;
+use super::merged::LevelShareBlock;
+use super::part::Part;
 use super::self_check::SelfCheckBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
-use crate::plan::{Arrivals, Level, Load};
+use crate::plan::{Arrivals, Level, Load, Share};
 use crate::run::{Example, Lengthened, LevelResult, RecordRange, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
@@ -68,6 +70,12 @@ pub struct LevelBlock {
     /// How it went with the plan's wish to know a figure well; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengthened: Option<LengthenedBlock>,
+    /// What merging needs of a level of one share; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Verbatim<Part>>,
+    /// The processes that a merged level was made of; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<LevelShareBlock>>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
@@ -165,6 +173,8 @@ impl LevelBlock {
             series: Some(Verbatim::of(result.tally.series())),
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             lengthened: result.lengthened.map(LengthenedBlock::from),
+            part: None,
+            shares: None,
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
@@ -178,8 +188,14 @@ impl LevelBlock {
         self.label = format!("{} #{}", self.load_label(), repeat + 1);
     }
 
+    /// Says which share of the level it is, and keeps what merging needs.
+    pub(super) fn set_share(&mut self, share: Share, result: &LevelResult) {
+        self.label = format!("{}, share {share}", self.label);
+        self.part = Some(Verbatim::of(&Part::of(result)));
+    }
+
     /// The load in words, without the number of the repeat.
-    pub(super) fn load_label(&self) -> String {
+    pub(in crate::run_file) fn load_label(&self) -> String {
         self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
     }
 

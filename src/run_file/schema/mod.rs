@@ -8,6 +8,8 @@ mod definitions;
 mod distribution;
 mod findings;
 mod level;
+mod merged;
+mod part;
 mod repeats;
 mod self_check;
 mod trace;
@@ -19,6 +21,8 @@ pub use findings::FindingBlock;
 pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
 };
+pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
+pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use trace::{DataBlock, TraceBlock};
@@ -75,6 +79,9 @@ pub struct RunFile {
     /// What the repeats of each load say together; absent where every level was run once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Vec<RepeatsBlock>>,
+    /// The processes that made it, where several did; absent where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<MergedBlock>,
     /// The trace that was sent; absent where requests were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceBlock>,
@@ -116,6 +123,9 @@ pub struct EnvironmentBlock {
     pub kernel: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
+    /// Name of the machine, kept of the processes that share a run; absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Logical CPUs of the machine.
     pub cores_machine: Option<u32>,
     /// Logical CPUs that the process may use.
@@ -216,6 +226,9 @@ pub struct SideFile {
     pub item_bytes: u32,
 }
 
+/// Under this name a simulated run stores its server among its metadata, as JSON: it is no part of the plan, but a run
+/// without it could not be repeated.
+pub const SIMULATED_SERVER: &str = "simulated_server";
 /// The clock of a simulated run.
 pub const VIRTUAL_CLOCK: &str = "virtual";
 
@@ -251,6 +264,7 @@ impl RunFile {
             findings: None,
             verdict: None,
             repeats: None,
+            merged: None,
             trace: None,
             data: None,
             telemetry: None,
@@ -265,10 +279,13 @@ impl RunFile {
     pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
         self.interrupted |= result.interrupted;
         let mut level = LevelBlock::new(result, summary);
-        if let Ok(plan) = self.plan.read()
-            && plan.runs > 1
-        {
-            level.set_repeat(plan.round(result.ordinal));
+        if let Ok(plan) = self.plan.read() {
+            if plan.runs > 1 {
+                level.set_repeat(plan.round(result.ordinal));
+            }
+            if let Some(share) = plan.share {
+                level.set_share(share, result);
+            }
         }
         self.levels.push(level);
     }

@@ -24,8 +24,8 @@ pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
         found.extend(window_short(facts));
         found.extend(time_slice_outlier(plan, facts));
     }
-    found.extend(realised_rate(facts));
-    found.extend(cap_reached(facts));
+    found.extend(realised_rate(plan, facts));
+    found.extend(cap_reached(plan, facts));
 }
 
 /// Where the plan could not know, or what came was less than it said.
@@ -64,8 +64,9 @@ fn window_short(facts: &Facts) -> Option<Finding> {
 
 /// Planned sends over the time they were planned for, against the rate asked for, in standard deviations of the
 /// process: `rate * cv / sqrt(n)`.
-fn realised_rate(facts: &Facts) -> Option<Finding> {
-    let asked = facts.level.load.rate()?;
+fn realised_rate(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    let share = plan.own_share();
+    let asked = share.rate(facts.level.load.rate()?);
     let (n, times) = (facts.counts.planned as f64, facts.times);
     let s = if times.whole_level { times.planned_s } else { times.window_s };
     if n < 2.0 || s <= 0.0 {
@@ -81,7 +82,8 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
         | Arrivals::Trace { .. } => 0.0,
     };
     let realised = n / s;
-    let deviation = asked * cv / n.sqrt();
+    // A share has the sum of as many gaps as there are shares between its sends.
+    let deviation = asked * cv / (n * f64::from(share.of)).sqrt();
     // One request more or less lies at the edges of the time, whatever the process.
     let edge = 2.0 * asked / n;
     if (realised - asked).abs() <= DEVIATIONS_MAX * deviation + edge {
@@ -94,8 +96,9 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
     Some(Finding::new(Rule::RealisedRateOff, Grade::Warn, evidence, "take another --seed, or a longer level"))
 }
 
-fn cap_reached(facts: &Facts) -> Option<Finding> {
+fn cap_reached(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let cap = facts.level.load.cap.filter(|_| facts.level.load.users.is_none())?;
+    let cap = plan.own_share().count_u32(cap);
     let wait = facts.latencies.get(&Metric::CapWait).filter(|wait| wait.max_ns > 0.0)?;
     let who = facts.cap_waited.map_or_else(
         || "requests".to_owned(),
