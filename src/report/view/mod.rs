@@ -149,7 +149,9 @@ impl View {
 }
 
 fn title(run: &RunFile) -> Vec<String> {
-    let mut what = vec![format!("{} {}", run.tool.name, run.tool.version)];
+    // The version of another tool is not always known.
+    let mut what = vec![format!("{} {}", run.tool.name, run.tool.version).trim_end().to_owned()];
+    what.extend(run.imported.as_ref().map(|_| run.target.models.join(", ")));
     if let Ok(plan) = run.plan.read()
         && !run.is_simulated()
     {
@@ -160,7 +162,9 @@ fn title(run: &RunFile) -> Vec<String> {
         [&run.target.kind, &run.target.version].into_iter().flatten().map(String::as_str).collect();
     what.push(server.join(" "));
     // To the second: nine digits help nobody here.
-    what.push(run.created.split('.').next().unwrap_or_default().replace('T', " ") + " UTC");
+    let time = run.created.split('.').next().unwrap_or_default().trim_end_matches('Z').replace('T', " ");
+    // Other tools write the time of their machine, whose zone nobody knows.
+    what.push(if run.created.ends_with('Z') { time + " UTC" } else { time });
     what.extend(share(run));
     what.extend(run.label.clone());
     what.retain(|part| !part.is_empty());

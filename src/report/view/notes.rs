@@ -7,7 +7,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Plan, Share, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
-use crate::run_file::schema::LevelBlock;
+use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
 use crate::stats::{Confidence, Quantile, order};
 
 /// The remarks on `run`, the most general first.
@@ -19,6 +19,13 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.windows();
     notes.marks();
     notes.goodput();
+    if let Some(imported) = &run.imported {
+        notes.imported(run, imported);
+        return notes.notes;
+    }
+    if let Some(merged) = &run.merged {
+        notes.merged(merged);
+    }
     notes.arrivals(plan.as_ref().map(Plan::own_share).unwrap_or_default());
     notes.trace(run);
     notes.data(run);
@@ -56,6 +63,29 @@ impl Notes<'_> {
         if !self.levels.is_empty() && self.levels.iter().all(|level| level.counts.ok == 0) {
             self.warn("no request ended well: there is nothing to measure".to_owned());
         }
+    }
+
+    fn imported(&mut self, run: &RunFile, imported: &ImportedBlock) {
+        let files = format::one_line(&imported.files.join(", "), 200);
+        let tool = &run.tool.name;
+        self.say(format!(
+            "imported from {files}: the numbers are by {tool}'s definitions, which stand in the run file, and are not \
+             comparable with others without care"
+        ));
+        self.say(match imported.detailed {
+            true => format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own"),
+            false => format!("percentiles and rates are {tool}'s own"),
+        });
+        imported.notes.iter().for_each(|note| self.say(format::one_line(note, 300)));
+    }
+
+    fn merged(&mut self, merged: &MergedBlock) {
+        let of = merged.of;
+        self.say(match merged.missing.len() {
+            0 => format!("merged of {of} shares"),
+            missing => format!("merged of {} of {of} shares", of as usize - missing),
+        });
+        merged.notes.iter().for_each(|note| self.say(format::one_line(note, 300)));
     }
 
     fn latencies(&mut self) {
@@ -145,7 +175,7 @@ impl Notes<'_> {
                 continue;
             }
             let planned = from_plan(level);
-            if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0) {
+            if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > Some(0.0)) {
                 asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
                 let held = match setting.load.users {
                     None => "the cap was reached",

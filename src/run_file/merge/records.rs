@@ -122,13 +122,13 @@ impl<S> Copy<S> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), MergeError> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let written = writer.write_all(bytes);
-        written.map_err(|error| MergeError::Write(WriteError::io("write", self.into.part(), error)))
+        written.map_err(|error| MergeError::Write(self.into.failed(error)))
     }
 
     fn finish(mut self) -> Result<crate::run_file::schema::SideFile, MergeError> {
         if let Some(mut writer) = self.writer.take() {
             let flushed = writer.flush();
-            flushed.map_err(|error| MergeError::Write(WriteError::io("write", self.into.part(), error)))?;
+            flushed.map_err(|error| MergeError::Write(self.into.failed(error)))?;
         }
         self.into.finish().map_err(MergeError::Write)
     }

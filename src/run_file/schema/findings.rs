@@ -128,7 +128,7 @@ fn latency(block: &DistributionBlock) -> Latency {
         n: block.n,
         p50_ns: block.quantile(Quantile::P50).unwrap_or(0.0),
         p99_ns: block.quantile(Quantile::P99).unwrap_or(0.0),
-        max_ns: block.max,
+        max_ns: block.max.unwrap_or(0.0),
         p99_bounds_ns: bounds,
     }
 }

@@ -224,7 +224,9 @@ impl LevelBlock {
 }
 
 impl ExampleBlock {
-    fn new(example: &Example) -> ExampleBlock {
+    /// The stored form of an example.
+    #[must_use]
+    pub fn new(example: &Example) -> ExampleBlock {
         let message: String = example.message.chars().take(MESSAGE_CHARS_MAX).collect();
         ExampleBlock {
             outcome: example.outcome,

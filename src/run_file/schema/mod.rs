@@ -7,6 +7,7 @@
 mod definitions;
 mod distribution;
 mod findings;
+mod imported;
 mod level;
 mod merged;
 mod part;
@@ -18,6 +19,7 @@ mod verbatim;
 pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
+pub use imported::ImportedBlock;
 pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
 };
@@ -82,6 +84,10 @@ pub struct RunFile {
     /// The processes that made it, where several did; absent where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergedBlock>,
+    /// The file of another tool that the run was made of, whose definitions are then those of its numbers; absent for runs
+    /// of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedBlock>,
     /// The trace that was sent; absent where requests were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceBlock>,
@@ -265,6 +271,7 @@ impl RunFile {
             verdict: None,
             repeats: None,
             merged: None,
+            imported: None,
             trace: None,
             data: None,
             telemetry: None,
