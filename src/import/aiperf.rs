@@ -282,7 +282,7 @@ fn build(
         version: text("aiperf_version").unwrap_or_default(),
         created: zero
             .map(|ns| WallTime::from_unix_nanos(ns).to_string())
-            .or_else(|| text("start_time"))
+            .or_else(|| text("start_time").as_deref().map(time))
             .unwrap_or_default(),
         label: None,
         metadata: Vec::new(),
@@ -298,6 +298,11 @@ fn build(
         },
         levels: vec![level],
     })
+}
+
+/// A time in the form of run files, or as it is, without a zone that it may not have.
+fn time(text: &str) -> String {
+    WallTime::parse(text).map_or_else(|| text.replace('Z', ""), |time| time.to_string())
 }
 
 /// The distributions, by the tool's names.

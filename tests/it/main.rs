@@ -17,6 +17,7 @@ mod fit_run;
 mod goldens;
 mod goldens_histogram;
 mod goldens_model;
+mod import;
 mod java_random;
 mod layers;
 mod lifecycle;

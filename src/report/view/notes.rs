@@ -149,7 +149,7 @@ impl Notes<'_> {
     }
 
     fn goodput(&mut self) {
-        for origin in ["start (closed loop)", "planned send (open loop)", "planned send (paced users)"] {
+        for origin in ORIGINS {
             let judged =
                 |level: &LevelBlock| level.goodput.filter(|g| judged_from(level, g.from_plan) == origin);
             let Some(goodput) = self.levels.iter().find_map(judged) else { continue };
@@ -331,10 +331,19 @@ impl Notes<'_> {
     }
 }
 
+const ORIGINS: [&str; 4] = [
+    "start (closed loop)",
+    "start (when it was planned is not known)",
+    "planned send (open loop)",
+    "planned send (paced users)",
+];
+
 /// From when on latencies are judged, in words.
 fn judged_from(level: &LevelBlock, from_plan: bool) -> &'static str {
+    let open = || level.setting.read().is_ok_and(|setting| setting.load.judged_from_plan());
     let paced = || level.setting.read().is_ok_and(|setting| setting.load.users.is_some());
     match from_plan {
+        false if open() => "start (when it was planned is not known)",
         false => "start (closed loop)",
         true if paced() => "planned send (paced users)",
         true => "planned send (open loop)",

@@ -11,6 +11,7 @@ use tokload::run_file::Loaded;
 use tokload::time::Stamp;
 
 use super::{Dir, json, mock, run, url};
+use crate::run_file::against_the_schema;
 
 /// A server whose requests do not know of each other: only then is what a process measures independent of the others.
 const FIXED: &str = "simulate --ttft 120 --itl 11 --random-output-len 4 -q";
@@ -57,6 +58,27 @@ fn records(path: &Path) -> Vec<[Vec<[u8; Record::BYTES]>; 2]> {
             .map(|phase| all.iter().filter(|record| record.phase == phase).map(Record::encode).collect())
     };
     loaded.run.levels.iter().map(of_level).collect()
+}
+
+#[test]
+fn shares_and_what_is_made_of_them_are_as_the_schema_has_them() {
+    let dir = Dir::new();
+    let (_, all) = dir.alone_and_merged("-c 4 --num-prompts 8", 2);
+    assert_eq!(against_the_schema(&all), Ok(()));
+    let part = json(&dir.path("part.share-2-of-2.json"));
+    assert_eq!(against_the_schema(&part), Ok(()));
+    // What is stored for merging is read and written without loss.
+    let path = dir.path("part.share-2-of-2.json");
+    let stored = fs::read_to_string(&path).unwrap();
+    assert_eq!(tokload::run_file::write::to_json(&Loaded::open(&path).unwrap().run), stored);
+    let part: tokload::run_file::schema::Part =
+        Loaded::open(&path).unwrap().run.levels[0].part.as_ref().unwrap().read().unwrap();
+    assert_eq!(part.tally.whole().counts.ok, 4);
+    // A plan of a share is a plan file, too.
+    let printed = dir.tokload("simulate -c 4 --share 2/2 --print-config").out;
+    fs::write(dir.path("plan.toml"), &printed).unwrap();
+    assert!(printed.contains("[share]\nindex = 2\nof = 2\n"), "{printed}");
+    assert_eq!(dir.tokload("simulate --config plan.toml --print-config").out, printed);
 }
 
 #[test]
