@@ -210,7 +210,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, "leave it out: the realised rate is reported"),
     ),
     (&["--self-timed", "--no-self-timed"], Refuse(LATER, "leave it out: sends follow the plan's own times")),
-    (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
+    (&["--start", "--busy-poll"], Refuse(LATER, "leave it out")),
     (&["--request-cancellation-*"], Refuse(LATER, "leave it out: no request is cancelled")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (

@@ -145,8 +145,8 @@ pub struct RunArgs {
     #[argh(option, arg_name = "n")]
     pub num_runs: Option<String>,
     /// the part of the run that this process makes, I/N from 1/N to N/N: N processes with the same other options and the
-    /// same --seed, on any hosts, send together what one would send alone, a cap being split; `tokload merge` makes one
-    /// result of theirs, which are saved as NAME.share-I-of-N.json (default: all of it)
+    /// same seed given, on any hosts, send together what one would send alone, a cap being split; `tokload merge` makes
+    /// one result of theirs, which are saved as NAME.share-I-of-N.json (default: all of it)
     #[argh(option, arg_name = "i/n")]
     pub share: Option<String>,
 
@@ -466,7 +466,7 @@ pub struct MergeArgs {
     pub strict: bool,
 }
 
-/// Make a run file of the result file of another tool, with that tool's definitions, so that report and compare take it.
+/// Make a run file of another tool's result file, with that tool's definitions.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ImportArgs {
     /// the result file: of vLLM's --save-result or --append-result, or aiperf's profile_export_aiperf.json or

@@ -126,6 +126,14 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
             "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
         ));
     }
+    if let Some(share) = plan.share {
+        let place = share.index.saturating_sub(1);
+        let what = "requests (users of a closed loop) whose number is";
+        text.push_str(&format!(
+            "\n# share {share}: this process sends the {what} {place} modulo {}\n",
+            share.of
+        ));
+    }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         let requests = match script {

@@ -356,6 +356,28 @@ mod tests {
 
     const S: u64 = Series::SECOND_NS;
 
+    #[test]
+    fn a_delayed_series_has_everything_later_in_whole_bins() {
+        let mut series = Series::new();
+        series.add_sent(0);
+        series.add_life(S / 2, 3 * S);
+        let mut later = series.clone();
+        later.delay(4 * S + S / 4);
+        let sent: Vec<u64> = later.slices().map(|slice| slice.sent).collect();
+        assert_eq!(sent, [0, 0, 0, 0, 1, 0, 0, 0]);
+        let open: Vec<f64> = later.slices().map(|slice| slice.in_flight).collect();
+        assert_eq!(open, [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 0.0]);
+        // So late that bins must be folded for it.
+        later.delay(5000 * S);
+        assert!(later.slices().count() <= Series::BINS_MAX && later.width_ns() == 4 * S);
+        assert_eq!(later.slices().map(|slice| slice.sent).sum::<u64>(), 1);
+        let open_s: f64 = later.slices().map(|slice| slice.in_flight * slice.width_s).sum();
+        assert_eq!(open_s, 2.5);
+        let mut nothing = Series::new();
+        nothing.delay(9 * S);
+        assert_eq!(nothing, Series::new());
+    }
+
     /// Lives within `span` ns, a few of them empty.
     fn lives(seed: u64, n: usize, span: u64) -> Vec<(u64, u64)> {
         let mut stream = rng::stream(seed, rng::Purpose::Choice, 0);

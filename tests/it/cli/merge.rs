@@ -261,6 +261,40 @@ fn files_that_are_not_the_shares_of_one_run_are_refused() {
         .refuses(2, &["all.json is merged already", "at once"]);
 }
 
+/// A process that was stopped has fewer levels, and its last one whole.
+#[test]
+fn what_an_interrupted_share_has_is_merged_and_the_rest_is_left_out() {
+    let dir = Dir::new();
+    for index in [1, 2] {
+        let line =
+            format!("{FIXED} --request-rate 10,20 --duration 60 --share {index}/2 --output-file part.json");
+        dir.tokload(&line).shows(0);
+    }
+    let path = dir.path("part.share-2-of-2.json");
+    let mut part = json(&path);
+    part["levels"].as_array_mut().unwrap().truncate(1);
+    part["interrupted"] = true.into();
+    let level = &mut part["levels"][0];
+    level["interrupted"] = true.into();
+    let span = level["span"].clone();
+    level["window"] = serde_json::json!({
+        "start_ns": span["t0_ns"], "end_ns": span["t2_ns"], "whole_level": true
+    });
+    level["statistics"] = Value::Null;
+    fs::write(&path, part.to_string()).unwrap();
+    let said = dir.tokload("merge part.share-1-of-2.json part.share-2-of-2.json --output-file all.json");
+    assert!(said.shows(0).contains("interrupted"), "{said:?}");
+    let all = json(&dir.path("all.json"));
+    assert_eq!((all["levels"].as_array().unwrap().len(), all["interrupted"].clone()), (1, true.into()));
+    let level = &all["levels"][0];
+    let planned = level["counts"]["planned"].as_u64().unwrap();
+    assert!(level["window"]["whole_level"] == true && planned > 500, "{planned}");
+    // Three gaps of each answer, of the requests before the window as well.
+    assert_eq!(level["distributions"]["itl"]["n"], 3 * planned);
+    let notes = all["merged"]["notes"].to_string();
+    assert!(notes.contains("the last 1 of 2 levels") && notes.contains("share 2 was interrupted"), "{notes}");
+}
+
 #[test]
 fn a_missing_share_is_said_and_the_load_is_what_was_offered() {
     let dir = Dir::new();
