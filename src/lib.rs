@@ -46,6 +46,8 @@ pub mod sim;
 
 // Floor 5, artefacts.
 pub mod run_file;
+// Results of other tools as runs.
+pub mod import;
 
 // Floor 6, views.
 pub mod report;

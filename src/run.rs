@@ -49,8 +49,11 @@ pub struct Span {
 }
 
 /// What one shard says of itself after a level.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ShardCheck {
+    /// The share of the run that it was a shard of, from 1; `None` where one process made the run.
+    pub share: Option<u32>,
     /// Core that it is pinned to.
     pub core: Option<u32>,
     /// CPU time of its thread during the level, ns.
@@ -134,7 +137,8 @@ impl Sessions {
 }
 
 /// The wall clock, which kernel stamps are in, against the run's clock during a level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WallCheck {
     /// By how much a kernel stamp may be misplaced on the run's time line, ns.
     pub error_ns: u64,
@@ -291,9 +295,8 @@ impl LevelResult {
     #[must_use]
     pub fn counted(&self) -> Option<Counted> {
         let window = inflight::Span { start: self.window.start.as_nanos(), end: self.window.end.as_nanos() };
-        let of = |shard: &ShardCheck| shard.running.as_ref()?.over(window);
-        let counted: Option<Vec<Counted>> = self.shards.iter().map(of).collect();
-        counted.filter(|counted| !counted.is_empty()).map(|counted| counted.into_iter().sum())
+        let running: Option<Vec<&Running>> = self.shards.iter().map(|shard| shard.running.as_ref()).collect();
+        Running::over_all(running?, window)
     }
 }
 

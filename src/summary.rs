@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Record, Tally};
-use crate::plan::{Load, Slo, SteadyCut, Timestamps};
+use crate::plan::{Load, Share, Slo, SteadyCut, Timestamps};
 use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
@@ -86,17 +86,19 @@ impl<'a> Input<'a> {
             timestamps: result.stamps.in_use,
             steady_cut: SteadyCut::default(),
             steady_from_s: result.level.load.steady_from_s(),
-            users: Users::of(&result.level.load),
+            users: Users::of(&result.level.load, Share::WHOLE),
             counted: result.counted(),
         }
     }
 }
 
 impl Users {
-    /// Those of `load` who come back by themselves; `None` of an open loop, and of paced users, who wait for their plan.
+    /// Those of `load` that are the share's and come back by themselves; `None` of an open loop, and of paced users, who
+    /// wait for their plan.
     #[must_use]
-    pub fn of(load: &Load) -> Option<Users> {
-        load.users.filter(|_| load.interval_s().is_none()).map(|n| Users { n, think_s: load.think_s })
+    pub fn of(load: &Load, share: Share) -> Option<Users> {
+        let users = load.users.filter(|_| load.interval_s().is_none());
+        users.map(|n| Users { n: share.count_u32(n), think_s: load.think_s })
     }
 }
 

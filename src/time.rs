@@ -35,6 +35,15 @@ impl Stamp {
         Stamp(ms.saturating_mul(1_000_000))
     }
 
+    /// The same moment on a time line on which `from` is `to`; not before its epoch.
+    #[must_use]
+    pub fn moved(self, from: Stamp, to: Stamp) -> Stamp {
+        match self >= from {
+            true => to + (self - from),
+            false => Stamp(to.0.saturating_sub((from - self).as_nanos() as u64)),
+        }
+    }
+
     /// Nanoseconds since the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {

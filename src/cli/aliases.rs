@@ -291,7 +291,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "leave out --dataset-name timed_trace as well: the file of --dataset-path alone is sent at --request-rate",
         ),
     ),
-    (&["--start", "--share", "--busy-poll"], Refuse(LATER, "leave it out")),
+    (&["--start", "--busy-poll"], Refuse(LATER, "leave it out")),
     (&["--retries"], Refuse(LATER, "leave it out: a retry would hide a failure inside a latency")),
     (
         &["--sweep-summary-percentiles"],

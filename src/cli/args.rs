@@ -193,6 +193,11 @@ pub struct RunArgs {
     /// spread between them gives intervals, which 5 are the least for (default: 1)
     #[argh(option, arg_name = "n")]
     pub num_runs: Option<String>,
+    /// the part of the run that this process makes, I/N from 1/N to N/N: N processes with the same other options and the
+    /// same seed given, on any hosts, send together what one would send alone, a cap being split; `tokload merge` makes
+    /// one result of theirs, which are saved as NAME.share-I-of-N.json (default: all of it)
+    #[argh(option, arg_name = "i/n")]
+    pub share: Option<String>,
 
     /// file of recorded requests to send at their times: a trace of Mooncake, Bailian, Azure or BurstGPT, or AIPerf's data
     /// sets with times; --max-concurrency is then the most requests in flight (default: none)
@@ -644,6 +649,55 @@ pub struct ReportArgs {
     pub strict: bool,
 }
 
+/// Make one run of the shares of a run, which several processes made (--share).
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct MergeArgs {
+    /// the files of all shares, NAME.share-1-of-N.json and so on
+    #[argh(positional, arg_name = "files")]
+    pub files: Vec<String>,
+    /// where to save the result (default: tokload-TIME.json)
+    #[argh(option, arg_name = "file")]
+    pub output_file: Option<String>,
+    /// overwrite an existing file (default: off)
+    #[argh(switch)]
+    pub force: bool,
+    /// merge what there is although shares are missing; the result says which, and what load was truly offered (default:
+    /// off)
+    #[argh(switch)]
+    pub allow_missing: bool,
+    /// how the shares of a level are put together: auto, at their first planned sends, unless wall clocks say that they
+    /// began more than 0.1 s and a hundredth of the level apart, or start, whatever the clocks say (default: auto)
+    #[argh(option, arg_name = "how")]
+    pub align: Option<String>,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// exit code 4 if the measurement is invalid (default: off)
+    #[argh(switch)]
+    pub strict: bool,
+}
+
+/// Make a run file of another tool's result file, with that tool's definitions.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct ImportArgs {
+    /// the result file: of vLLM's --save-result or --append-result, or aiperf's profile_export_aiperf.json or
+    /// profile_export.jsonl, of which the other is looked for beside it
+    #[argh(positional, arg_name = "file")]
+    pub file: String,
+    /// whose file it is: vllm, aiperf or auto, told from what stands in it (default: auto)
+    #[argh(option, long = "from", arg_name = "tool")]
+    pub from: Option<String>,
+    /// where to save the result (default: tokload-TIME.json)
+    #[argh(option, arg_name = "file")]
+    pub output_file: Option<String>,
+    /// overwrite an existing file (default: off)
+    #[argh(switch)]
+    pub force: bool,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+}
+
 /// Look a plan over before it is run: what would make its numbers less than they seem.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct LintArgs {}
@@ -848,6 +902,10 @@ pub enum Command {
     FindCapacity(Box<FindCapacityWords>),
     /// `lint`
     Lint(Box<LintWords>),
+    /// `import`
+    Import(ImportArgs),
+    /// `merge`
+    Merge(MergeArgs),
     /// `mock-server`
     MockServer(Box<MockServerWords>),
     /// `quick`
@@ -902,6 +960,8 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                     own: by_argh(name, &args, 0)?,
                     plan: by_argh(name, &args, 1)?,
                 })),
+                Name::Import => Command::Import(by_argh(name, &args, 0)?),
+                Name::Merge => Command::Merge(by_argh(name, &args, 0)?),
                 Name::MockServer => Command::MockServer(Box::new(MockServerWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,

@@ -8,7 +8,9 @@ pub mod exit;
 mod failure;
 mod find_capacity;
 mod help;
+mod import;
 mod lint;
+mod merge;
 pub mod metric_view;
 mod mock_server;
 pub mod model_options;
@@ -54,7 +56,9 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
                 Command::FindCapacity(words) => find_capacity::main(&words, tool, typed),
+                Command::Import(args) => import::main(&args),
                 Command::Lint(words) => lint::main(&words, tool),
+                Command::Merge(args) => merge::main(&args),
                 Command::MockServer(words) => mock_server::main(&words),
                 Command::Quick(args) => quick::main(&args, typed),
                 Command::Report(args) => report::main(&args),

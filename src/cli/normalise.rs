@@ -350,10 +350,8 @@ const NAMES: &str = "--lora-modules";
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 5] = [
+const LATER: [(&str, &str); 3] = [
     ("check", "compare the tables of tokload report"),
     ("compare", "compare the tables of tokload report"),
-    ("import", "run the load again with tokload run"),
-    ("merge", "print each run by tokload report"),
     ("share", "print the table by tokload report"),
 ];

@@ -9,7 +9,7 @@ use super::presets;
 use super::value::{self, Format};
 use super::vllm_result::VllmOutput;
 use crate::metrics::metric::Metric;
-use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Slo, Until, Workload};
+use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Share, Slo, Until, Workload};
 use crate::stats::Quantile;
 
 mod behaviour;
@@ -22,6 +22,7 @@ mod names;
 mod output;
 mod rates;
 pub mod search;
+pub(super) mod share;
 mod target;
 mod tokens;
 mod tool_defaults;
@@ -77,6 +78,8 @@ pub struct Output {
     pub file: Option<String>,
     /// Directory of the files that have no path of their own; `None`: the current one.
     pub dir: Option<String>,
+    /// The share of a run that it is, by which the file is named too.
+    pub share: Option<Share>,
     /// Save nothing.
     pub no_save: bool,
     /// Overwrite a file.
@@ -124,6 +127,9 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     }
     levels::set(args, around.tool, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
+    if let Some(text) = &args.share {
+        plan.share = Some(value::share("--share", text)?);
+    }
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
         plan.slo = value::goodput("--goodput", &args.goodput)?;
@@ -142,6 +148,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     plan.complete();
     rates::exact_count(args, around.tool, &mut plan, &mut notes)?;
     plan.validate()?;
+    notes.extend(share::notes(&plan));
 
     let ready = args.ready_check_timeout_sec.as_deref();
     let ready_check_s = ready.map_or(Ok(0.0), |text| value::seconds("--ready-check-timeout-sec", text))?;

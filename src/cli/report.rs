@@ -12,6 +12,7 @@ use crate::cli::{print, vllm_result, with_stdout};
 use crate::model::Settings;
 use crate::plan::{Error, Slo};
 use crate::report::{explain, terminal, view, vllm};
+use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
 
 pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
@@ -81,6 +82,10 @@ pub(super) fn for_reading(option: &str, format: Format) -> Result<(), Error> {
 
 /// Prints a run in words, with what a simulated one says of its server.
 pub(super) fn explain(run: &RunFile) -> Result<(), Failure> {
+    if let Some(share) = run.plan.read().ok().and_then(|plan| plan.share).filter(|share| share.of > 1) {
+        let wrong = format!("this is share {share}: what bends the curve is the load of all");
+        return Err(Failure::bad(Error::new("--explain", wrong, "merge the shares by tokload merge first")));
+    }
     let model = run.metadata.get(SIMULATED_SERVER).filter(|_| run.is_simulated());
     // One of a later tokload is explained by its numbers alone, as a measured one is.
     let model: Option<Settings> = model.and_then(|text| serde_json::from_str(text).ok());
@@ -91,7 +96,3 @@ pub(super) fn explain(run: &RunFile) -> Result<(), Failure> {
         false => print(String::from_utf8_lossy(&text).trim_end()),
     }
 }
-
-/// Under this name a simulated run stores its server, as JSON: it is no part of the plan, but a run without it could
-/// not be repeated.
-pub(super) const SIMULATED_SERVER: &str = "simulated_server";

@@ -7,7 +7,7 @@ use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::plan_from_args::{self, Order, Surroundings};
+use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
@@ -120,7 +120,9 @@ pub(super) fn order_with(
         env: &|name| std::env::var(name).ok(),
         read: &crate::cli::text_file::read,
     };
-    plan_from_args::order(args, &around).map_err(Failure::bad)
+    let order = plan_from_args::order(args, &around).map_err(Failure::bad)?;
+    share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    Ok(order)
 }
 
 /// Name and text of the plan file, if one is named.
@@ -159,6 +161,14 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
     }
     let (conduct, mix) = (Conduct::new(&plan.workload), Mix::new(&plan.target));
     let unit = if plan.counts_tokens() { "tokens" } else { "words" };
+    if let Some(share) = plan.share {
+        let place = share.index.saturating_sub(1);
+        let what = "requests (users of a closed loop) whose number is";
+        text.push_str(&format!(
+            "\n# share {share}: this process sends the {what} {place} modulo {}\n",
+            share.of
+        ));
+    }
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for line in level.load.course_in_words(PIECES_SHOWN) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::failure::Failure;
-use crate::cli::plan_from_args::Output;
+use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
@@ -89,10 +89,11 @@ impl Files {
         fs::create_dir_all(dir).map_err(|error| {
             Failure::bad(format!("--result-dir {dir}: {error}; name a directory that can be written"))
         })?;
+        let suffix = share::suffix(output.share);
         let opened = match &output.file {
-            _ if output.no_save => Destination::named_after(time, &std::env::temp_dir()),
-            Some(path) => Destination::at(PathBuf::from(path), output.force),
-            None => Destination::named_after(time, Path::new(dir)),
+            _ if output.no_save => Destination::named_after(time, &suffix, &std::env::temp_dir()),
+            Some(path) => Destination::at(share::file(Path::new(path), output.share), output.force),
+            None => Destination::named_after(time, &suffix, Path::new(dir)),
         };
         let destination = opened.map_err(Failure::bad)?;
         let lines = detailed_beside(destination.path());
@@ -246,6 +247,7 @@ impl Session {
         let host = Host::read();
         EnvironmentBlock {
             command_line: self.typed.clone(),
+            host: host.name.filter(|_| self.output.share.is_some()),
             platform: Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
             kernel: host.kernel,
             cpu_model: host.cpu_model,
@@ -278,7 +280,9 @@ impl Session {
                 hunt.look_at(place, records, plan);
             }
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
-            run.push(result, &summary::level(&summary::Input { steady_cut: plan.steady_cut, ..input }));
+            let users = summary::Users::of(&result.level.load, plan.own_share());
+            let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
+            run.push(result, &summary::level(&input));
             if let (Some(wanted), Some(records), Some(block)) =
                 (&self.output.vllm, &records, run.levels.last())
             {

@@ -129,6 +129,10 @@ fn prompts_of(plan: &Plan) -> u64 {
     if let Some(data) = &workload.data {
         text.extend(serde_json::to_vec(data).unwrap_or_default());
     }
+    // Shares of one plan send different prompts of it.
+    if let Some(share) = &plan.share {
+        text.extend(serde_json::to_vec(share).unwrap_or_default());
+    }
     // FNV-1a: the same in every version of the program, and no adversary chooses prompts to collide.
     text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

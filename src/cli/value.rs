@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Figure, Share, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
 pub use series::{bursts, is_exponential, is_series_file, series};
@@ -49,6 +49,18 @@ pub fn integer<T: FromStr>(option: &str, text: &str) -> Result<T, Error> {
     }
 }
 
+/// A share of a run, `I/N`.
+///
+/// # Errors
+/// Whatever else; whether there is such a share is the plan's to say.
+pub fn share(option: &str, text: &str) -> Result<Share, Error> {
+    let parts = text.split_once('/');
+    let read = |part: &str| integer::<u32>(option, part).ok();
+    parts
+        .and_then(|(index, of)| Some(Share { index: read(index)?, of: read(of)? }))
+        .ok_or_else(|| not(option, text, "a share", "2/4, the second of four"))
+}
+
 /// A finite number, with or without sign.
 ///
 /// # Errors
@@ -84,7 +96,7 @@ pub fn seconds(option: &str, text: &str) -> Result<f64, Error> {
 ///
 /// # Errors
 /// Whatever else; the range is the plan's business.
-pub fn share(option: &str, text: &str) -> Result<f64, Error> {
+pub fn portion(option: &str, text: &str) -> Result<f64, Error> {
     let plain = text.trim();
     let (digits, factor) = plain.strip_suffix('%').map_or((plain, 1.0), |digits| (digits, 0.01));
     match digits.trim().parse::<f64>() {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use super::report::SIMULATED_SERVER;
 use super::say;
 use super::value::Format;
 use super::with_stdout;
@@ -15,6 +14,7 @@ use crate::plan::{Arrivals, Error};
 use crate::report::View;
 use crate::report::vllm::{self, Level, Saved, Selection};
 use crate::run_file::RunFile;
+use crate::run_file::schema::SIMULATED_SERVER;
 
 /// What of vLLM's is wanted of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -131,9 +131,9 @@ struct Pace {
 pub(crate) struct ClosedLoop {
     /// Users over all shards.
     pub users: u32,
-    /// Shards that have users.
+    /// Parts that users are dealt to: the shards that have users, of all processes together.
     pub shards: u32,
-    /// This shard, below `shards`.
+    /// This shard's part, below `shards`.
     pub shard: u32,
     /// Requests over all users; `u64::MAX` without a limit.
     pub units: u64,
@@ -150,7 +150,7 @@ pub(crate) struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// So many users on one shard who send `units` requests as soon as they can.
+    /// So many users on one shard of one process who send `units` requests as soon as they can.
     pub(crate) fn of(users: u32, units: u64) -> ClosedLoop {
         ClosedLoop {
             users,

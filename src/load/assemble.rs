@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::load::leg::ShardReport;
 use crate::load::until::{Reach, Watched};
 use crate::metrics::Tally;
-use crate::plan::{Arrivals, Level, SteadyCut, Timestamps};
+use crate::plan::{Arrivals, Level, Plan, SteadyCut, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use crate::time::Stamp;
 
@@ -112,6 +112,16 @@ fn stamps(asked: Stamps, shards: &[ShardCheck]) -> Stamps {
         None => return asked,
     };
     Stamps { in_use: Timestamps::User, why_not: Some(why_not) }
+}
+
+/// Whether this process sends any of a level's warm-up requests: they are dealt to shares as those of the level are.
+pub(crate) fn warms_up(plan: &Plan, level: &Level) -> bool {
+    plan.own_share().count_u32(warm_up_users(level)) > 0
+}
+
+/// Users who send a level's warm-up requests, over all shares: as many as the level has in flight.
+pub(crate) fn warm_up_users(level: &Level) -> u32 {
+    level.load.users.or(level.load.cap).unwrap_or(level.warmups).min(level.warmups)
 }
 
 fn is_windowed(level: &Level) -> bool {

@@ -163,14 +163,15 @@ impl LoadEngine {
         let target = Arc::clone(&self.setup.target);
         let leg =
             Leg::planned(&self.setup.plan, target, self.setup.ask.clone(), level, (ordinal, phase, cut));
-        Leg { permits: level.load.cap.map(|cap| Permits::new(cap, wakers)), ..leg }
+        let share = self.setup.plan.own_share();
+        let permits = level.load.cap.map(|cap| Permits::new(share.count_u32(cap), wakers));
+        Leg { permits, ..leg }
     }
 
     /// Sends the warm-up requests of a level.
     fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LegOutcome, Error> {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
-        let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
-        let users = concurrency.min(level.warmups);
+        let users = assemble::warm_up_users(level);
         let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up(level.warmups);
         let parts = self.closed_parts(&ClosedLoop::of(users, u64::from(level.warmups)));
         self.run_leg(leg, Sends { parts, watch: None }, &mut |_| {})
@@ -178,9 +179,13 @@ impl LoadEngine {
 
     /// The users of `all` dealt out to the shards.
     fn closed_parts(&self, all: &ClosedLoop) -> Vec<Part> {
-        let shards = (self.shards.len() as u32).min(all.users).max(1);
+        let share = self.setup.plan.own_share();
+        let shards = (self.shards.len() as u32).min(share.count_u32(all.users)).max(1);
         let spread = seconds(self.setup.plan.client.start_spread_us / 1e6);
-        let part = |shard| Part::Closed(ClosedLoop { shards, shard, spread, ..*all });
+        let part = |shard| {
+            let (shard, shards) = share.part((shard, shards));
+            Part::Closed(ClosedLoop { shards, shard, spread, ..*all })
+        };
         (0..shards).map(part).collect()
     }
 
@@ -199,11 +204,14 @@ impl LoadEngine {
             let all = ClosedLoop { think, pace, ramp, duration, ..ClosedLoop::of(users, units) };
             return Ok(self.closed_parts(&all));
         }
-        let shards = u32::try_from(units).unwrap_or(u32::MAX).min(self.shards.len() as u32).max(1);
+        let share = self.setup.plan.own_share();
+        let own = u32::try_from(share.count(units)).unwrap_or(u32::MAX);
+        let shards = own.min(self.shards.len() as u32).max(1);
         let seed = self.setup.plan.level_seed(ordinal);
         // The schedule is laid out as far as the level may ever go; how far it goes for now the signal says.
         let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
         let part = |shard| {
+            let (shard, shards) = share.part((shard, shards));
             if let Some(replayed) = Replayed::of(&self.setup.target, level, (shard, shards))? {
                 return Ok(Part::Replayed(Box::new(replayed)));
             }
@@ -382,8 +390,8 @@ impl Engine for LoadEngine {
             let (plan, routes) = (&self.setup.plan, &self.setup.target.routes);
             self.resets.before_level(&plan.target.endpoints, routes, &mut |note| events(Event::Note(note)));
         }
-        let warm_up =
-            if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
+        let warms_up = assemble::warms_up(&self.setup.plan, level);
+        let warm_up = if warms_up { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += records(&warm_up);
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);

@@ -3,6 +3,8 @@
 //! The headline distribution takes the events at the stamp of their read, which makes one gap of the whole sum and
 //! zeros. Nothing is spread over them; this keeps beside it how far each quantile may be from the truth.
 
+use serde::{Deserialize, Serialize};
+
 use crate::metrics::gaps::{Gaps, Lump};
 use crate::stats::Histogram;
 
@@ -11,7 +13,7 @@ use crate::stats::Histogram;
 /// `k` gaps of sum `s` are at least nothing, and the largest of them at least `s / k`; the `j`-th largest is at most
 /// `s / j`. So among all ways to part the sum, no quantile of the pooled gaps can be lower than with `s / k, 0, ...`,
 /// nor higher than with `s, s / 2, ..., s / k`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Joined {
     /// Number of gaps in lumps.
     gaps: u64,

@@ -313,6 +313,28 @@ impl Record {
         Some(Record { first: Some(earliest), answer, ..*self })
     }
 
+    /// The record on a time line on which `from` is `to`: every stamp is moved by as much, no duration changes.
+    #[must_use]
+    pub fn moved(&self, from: Stamp, to: Stamp) -> Record {
+        let at = |stamp: Stamp| stamp.moved(from, to);
+        Record {
+            plan: at(self.plan),
+            permit: at(self.permit),
+            start: at(self.start),
+            conn: self.conn.map(at),
+            sent: self.sent.map(at),
+            byte: self.byte.map(at),
+            first: self.first.map(at),
+            answer: self.answer.map(at),
+            last: self.last.map(at),
+            end: at(self.end),
+            kernel_first: self.kernel_first.map(at),
+            kernel_answer: self.kernel_answer.map(at),
+            kernel_last: self.kernel_last.map(at),
+            ..*self
+        }
+    }
+
     /// The record as if there had been no kernel stamps.
     #[must_use]
     pub fn without_kernel(&self) -> Record {

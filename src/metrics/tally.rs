@@ -5,6 +5,9 @@
 //! the exact ones are computed from those.
 
 use std::array;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::metrics::counts::{Counts, Tokens};
 use crate::metrics::metric::Metric;
@@ -16,8 +19,11 @@ use crate::time::Stamp;
 pub use crate::metrics::gaps::Gaps;
 use crate::metrics::joined::Joined;
 
+mod stored;
+
 /// Counts and histograms of the measured requests of one level.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "stored::Stored", from = "stored::Stored")]
 pub struct Tally {
     /// Origin of the series.
     start: Stamp,
@@ -37,7 +43,7 @@ pub struct Tally {
 }
 
 /// Counts of a set of requests.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Population {
     /// How they ended.
     pub counts: Counts,
@@ -110,6 +116,19 @@ impl Tally {
         kernel.pool_into(&mut histograms[Metric::ItlKernel as usize]);
         joined[0].add(user);
         joined[1].add(kernel);
+    }
+
+    /// Moves the tally to another time line, on which its level begins at `start`.
+    pub fn move_to(&mut self, start: Stamp) {
+        let after = |at: Stamp| start + Duration::from_nanos(at.nanos_since(self.start));
+        self.last_end = self.last_end.map(after);
+        self.start = start;
+    }
+
+    /// The same where the level began `by` earlier than this part of it did: its series is put so much later, in whole bins.
+    pub fn delay(&mut self, by: Duration) {
+        self.series.delay(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX));
+        self.last_end = self.last_end.map(|at| at + by);
     }
 
     /// Makes the buckets ready that only kernel stamps fill.

@@ -37,6 +37,7 @@ impl Plan {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
         }
         self.levels.iter().try_for_each(check_level)?;
+        self.check_share()?;
         check_workload(&self.workload, self.target.dialect)?;
         self.check_raw()?;
         self.check_trace()?;

@@ -104,6 +104,12 @@ pub enum Rule {
     PortsShort,
     /// Segments of requests had to be sent again.
     Retransmits,
+    /// The load is one of several processes', and the numbers are those of its part.
+    ShareOfRun,
+    /// The processes of a merged level did not send at the same time.
+    SharesApart,
+    /// Some of the processes of a merged run are not in it.
+    SharesMissing,
 }
 
 /// How much a finding takes from a measurement.
@@ -133,7 +139,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 47] = [
+    pub const ALL: [(Rule, &'static str); 50] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -181,6 +187,9 @@ impl Rule {
         (Rule::ConnectionReuse, "connection_reuse"),
         (Rule::PortsShort, "ports_short"),
         (Rule::Retransmits, "retransmits"),
+        (Rule::ShareOfRun, "share_of_run"),
+        (Rule::SharesApart, "shares_apart"),
+        (Rule::SharesMissing, "shares_missing"),
     ];
 
     /// Its name in files, tables and the checklist: `few_requests`.
@@ -231,7 +240,7 @@ mod tests {
             assert_eq!(rule as usize, place, "{name} is out of order");
             assert_eq!((rule.name(), Rule::from_name(name)), (name, Some(rule)));
         }
-        assert_eq!(Rule::Retransmits as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::SharesMissing as usize + 1, Rule::ALL.len());
         assert_eq!(Rule::from_name("of_tomorrow"), None);
     }
 }

@@ -100,7 +100,8 @@ impl Plan {
     fn level_descriptors(&self, level: &Level) -> Descriptors {
         let times = self.until.map_or(1, |until| until.times_max);
         let units = level.stop.units.map_or(u64::MAX, |units| units.saturating_mul(u64::from(times)));
-        let sure = |n: u64| Descriptors { connections: n.min(units), estimated: false };
+        let share = self.own_share();
+        let sure = |n: u64| Descriptors { connections: share.count(n.min(units)), estimated: false };
         match (level.load.users.or(level.load.cap), level.load.peak_rate()) {
             (Some(most), _) => sure(u64::from(most)),
             // How many of a trace's requests are in flight at once nobody knows.
@@ -116,7 +117,8 @@ impl Plan {
                 let turns = self.workload.conversation.as_ref().map_or(1.0, |talk| talk.turns.mean());
                 let burst = u64::from(level.load.burst_size().unwrap_or(0));
                 let in_flight = ((2.0 * rate * turns * e2e_s).ceil() as u64).max(burst);
-                Descriptors { connections: in_flight.clamp(1, units.max(1)), estimated: true }
+                let connections = share.count(in_flight.clamp(1, units.max(1))).max(1);
+                Descriptors { connections, estimated: true }
             }
         }
     }

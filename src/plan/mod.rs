@@ -24,6 +24,7 @@ mod prefix;
 mod rate;
 mod search;
 mod secrets;
+mod share;
 mod table;
 mod text;
 mod tokens;
@@ -42,6 +43,7 @@ pub use prefix::{Prefix, Sharing};
 pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
+pub use share::Share;
 pub use table::{Part, Table};
 pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
@@ -67,6 +69,9 @@ pub struct Plan {
     /// How well a figure is to be known before a level ends; absent: levels have their planned length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// Which part of the run is this process's; absent: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// What capacity is searched for; absent: the levels are run as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
@@ -481,6 +486,7 @@ impl Plan {
             seed,
             runs: 1,
             until: None,
+            share: None,
             search: None,
             steady_cut: SteadyCut::default(),
             target: Target::default(),

@@ -251,6 +251,10 @@ impl Plan {
                 "leave it out",
             );
         }
+        if self.share.is_some() {
+            let remedy = "leave it out: search by one process, and give the load that was found to all";
+            return wrong("--share", "the next load depends on the answers of all".to_owned(), remedy);
+        }
         if self.until.is_some() {
             let remedy = "leave it out: a level is lengthened until it is decided";
             return wrong("--until-ci", "a search ends its levels by itself".to_owned(), remedy);

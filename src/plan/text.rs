@@ -13,8 +13,8 @@ use toml::de::{DeTable, DeValue};
 use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Slo,
-    SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
+    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
+    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -265,6 +265,7 @@ fn full_plan() -> Plan {
         runs: 2,
         search: Some(Search { time_max_s: Some(60.0), overload: true, ..Search::along(Axis::Rate) }),
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
+        share: Some(Share::WHOLE),
         steady_cut: SteadyCut::Default,
         target,
         levels: vec![level],

@@ -39,7 +39,8 @@ pub fn line(selftest: &SelftestBlock) -> String {
 #[must_use]
 pub fn plan_beyond(plan: &Plan, selftest: &SelftestBlock) -> Option<String> {
     let tokens = plan.workload.output_tokens.mean() * f64::from(plan.workload.choices.max(1));
-    let of_level = |level: &Level| level.load.peak_rate().map_or(0.0, |rate| rate * tokens);
+    let share = plan.own_share();
+    let of_level = |level: &Level| level.load.peak_rate().map_or(0.0, |rate| share.rate(rate) * tokens);
     let events_s = plan.levels.iter().map(of_level).fold(0.0, f64::max);
     let needed = plan.descriptors_needed();
     // An open loop without a cap has as many streams as the server's speed makes: a guess is no reason to warn.

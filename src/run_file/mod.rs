@@ -6,6 +6,7 @@
 mod chunks;
 pub mod detail;
 mod layout;
+pub mod merge;
 pub mod read;
 pub mod records;
 pub mod redact;

@@ -12,7 +12,7 @@ use super::schema::{LevelBlock, RunFile, SCHEMA, SideFile, VERSION};
 use super::spool::Content;
 use super::{detail, write};
 use crate::metrics::Tally;
-use crate::plan::Slo;
+use crate::plan::{Slo, SteadyCut, Timestamps};
 use crate::summary;
 
 /// A stored run with what lies beside it.
@@ -177,9 +177,37 @@ impl Loaded {
         Ok(())
     }
 
+    /// Of a run of another tool only what it did not judge is judged: its numbers are its own.
+    fn judge_imported(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
+        let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let summary = summary::level(&summary::Input {
+            records: Some(&records),
+            tally: &Tally::default(),
+            window: level.fixed_window(),
+            steady_cut: SteadyCut::default(),
+            span: level.span.into(),
+            slo: *slo,
+            from_plan: false,
+            timestamps: Timestamps::User,
+            steady_from_s: None,
+            users: None,
+            counted: None,
+        });
+        level.goodput = summary.goodput;
+        if let (Some(ours), Some(judged)) = (&mut level.statistics, summary.statistics) {
+            ours.attainment = judged.attainment;
+        }
+        Ok(())
+    }
+
     fn judge(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
         let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
+        if self.run.imported.is_some() {
+            return self.judge_imported(level, stored, slo);
+        }
         let setting = level.setting.read().map_err(malformed)?;
+        let share = self.run.plan.read().map_err(malformed)?.own_share();
         let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
         let statistics = level.statistics.as_ref();
@@ -194,7 +222,7 @@ impl Loaded {
             // A file from before there were kernel stamps has none in its records either.
             timestamps: level.self_check.timestamps.unwrap_or_default(),
             steady_from_s: setting.load.steady_from_s(),
-            users: summary::Users::of(&setting.load),
+            users: summary::Users::of(&setting.load, share),
             counted: statistics.and_then(|statistics| statistics.little?.counted),
         });
         // Gaps are in no record, and no SLO is judged by them: theirs stay as they were stored.

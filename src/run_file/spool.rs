@@ -142,6 +142,12 @@ impl Spool {
         })
     }
 
+    /// What to say of a write that failed.
+    #[must_use]
+    pub fn failed(&self, error: io::Error) -> WriteError {
+        WriteError::io("write", &self.part, error)
+    }
+
     /// The name under which it is written until it is finished.
     #[must_use]
     pub fn part(&self) -> &Path {

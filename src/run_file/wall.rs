@@ -15,6 +15,32 @@ impl WallTime {
         WallTime(ns)
     }
 
+    /// The time that `text` says in the form that is displayed, the digits behind the point being optional; `None` if it
+    /// is of another form, or before 1970.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<WallTime> {
+        let (seconds, fraction) = match text.strip_suffix('Z')?.split_once('.') {
+            Some((seconds, fraction)) => (seconds, fraction),
+            None => (text.strip_suffix('Z')?, ""),
+        };
+        let digits =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
+        let (date, time) = seconds.split_once('T')?;
+        let of = |text: &str, mark: char| -> Option<[u64; 3]> {
+            let parts: Option<Vec<u64>> = text.split(mark).map(digits).collect();
+            parts?.try_into().ok()
+        };
+        let ([year, month, day], [hour, minute, second]) = (of(date, '-')?, of(time, ':')?);
+        let valid = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+        if !valid || hour > 23 || minute > 59 || second > 60 || fraction.len() > 9 {
+            return None;
+        }
+        let nanos = digits(&format!("{fraction:0<9}"))?;
+        let days = days_of(year, month, day).checked_sub(DAYS_TO_1970)?;
+        let seconds = days * DAY + hour * 3600 + minute * 60 + second;
+        Some(WallTime(seconds.checked_mul(NANOS)?.checked_add(nanos)?))
+    }
+
     /// Nanoseconds since 1970-01-01T00:00:00 UTC.
     #[must_use]
     pub const fn unix_nanos(self) -> u64 {
@@ -60,6 +86,14 @@ impl fmt::Display for WallTime {
     }
 }
 
+/// Days from 0000-03-01 to a day: the reverse of [`WallTime::date`].
+fn days_of(year: u64, month: u64, day: u64) -> u64 {
+    // January and February are the last months of the year before.
+    let (year, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year_of_era) = (year / 400, year % 400);
+    era * ERA + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * from_march + 2) / 5 + day - 1
+}
+
 const NANOS: u64 = 1_000_000_000;
 const DAY: u64 = 86_400;
 /// Days of 400 years.
@@ -102,6 +136,29 @@ mod tests {
                 (month, year) = (1, year + 1);
             }
             assert_eq!(WallTime(number * DAY * NANOS).date(), (year, month, day));
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for day in (0..60_000).chain([106_751]) {
+            let time = WallTime(day * DAY * NANOS + day * 1_234_567_891 % (DAY * NANOS));
+            assert_eq!(WallTime::parse(&time.to_string()), Some(time), "{time}");
+        }
+        assert_eq!(WallTime::parse("1970-01-01T00:00:01Z"), Some(WallTime(NANOS)));
+        assert_eq!(WallTime::parse("1970-01-01T00:00:01.5Z"), Some(WallTime(NANOS + NANOS / 2)));
+        for text in [
+            "",
+            "Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01 00:00:01Z",
+            "1970-13-01T00:00:01Z",
+            "1970-01-01T00:00:01",
+            "1970-01-01T+0:00:01Z",
+            "1970-01-01T00:00:01.0000000001Z",
+            "99999-01-01T00:00:01Z",
+        ] {
+            assert_eq!(WallTime::parse(text), None, "{text}");
         }
     }
 

@@ -87,16 +87,19 @@ impl Destination {
         Ok(destination)
     }
 
-    /// `tokload-<time>.json` in `directory`, with a number behind the time if that second has a run already.
+    /// `tokload-<time><suffix>.json` in `directory`, with a number before the suffix if that second has a run already.
     ///
     /// # Errors
     ///
     /// When the directory refuses.
-    pub fn named_after(time: WallTime, directory: &Path) -> Result<Destination, WriteError> {
+    pub fn named_after(time: WallTime, suffix: &str, directory: &Path) -> Result<Destination, WriteError> {
         let stem = format!("tokload-{}", time.compact());
         let mut number = 1;
         loop {
-            let name = if number == 1 { format!("{stem}.json") } else { format!("{stem}-{number}.json") };
+            let name = match number {
+                1 => format!("{stem}{suffix}.json"),
+                _ => format!("{stem}-{number}{suffix}.json"),
+            };
             match Destination::at(directory.join(name), false) {
                 Err(WriteError::Exists { .. } | WriteError::NotAFile { .. }) if number < NUMBER_MAX => {
                     number += 1
@@ -316,7 +319,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let time = WallTime::from_unix_nanos(0);
         let name = || {
-            let free = Destination::named_after(time, directory.path()).unwrap();
+            let free = Destination::named_after(time, "", directory.path()).unwrap();
             fs::write(free.path(), "").unwrap();
             file_name(free.path())
         };

@@ -145,26 +145,17 @@ impl SimEngine {
     fn warm_up(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LegOutcome, Error> {
         events(Event::WarmupStarted { ordinal, requests: level.warmups });
         let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up(level.warmups);
-        let concurrency = level.load.users.or(level.load.cap).unwrap_or(level.warmups);
-        let of = ClosedLoop {
-            users: concurrency.min(level.warmups),
-            shards: 1,
-            shard: 0,
-            units: u64::from(level.warmups),
-            think: Duration::ZERO,
-            spread: Duration::ZERO,
-            pace: None,
-            ramp: None,
-            duration: Duration::MAX,
-        };
+        let of = ClosedLoop::of(assemble::warm_up_users(level), u64::from(level.warmups));
         let sends = Sends { agenda: self.closed(&of)?, recorded: None, cap: None, watch: None };
         self.run_leg(leg, sends, &mut |_| {})
     }
 
     fn sends(&self, ordinal: usize, level: &Level) -> Result<Sends, Error> {
         let watch = Watch::of(&self.setup.plan, level);
-        let cap = level.load.cap;
-        if let Some(Replayed { schedule, requests }) = Replayed::of(&self.setup.target, level, (0, 1))? {
+        let share = self.setup.plan.own_share();
+        let cap = level.load.cap.map(|cap| share.count_u32(cap));
+        let part = share.part((0, 1));
+        if let Some(Replayed { schedule, requests }) = Replayed::of(&self.setup.target, level, part)? {
             return Ok(Sends { agenda: Agenda::open(schedule), recorded: Some(requests), cap, watch });
         }
         Ok(Sends { agenda: self.agenda(ordinal, level, watch.as_ref())?, recorded: None, cap, watch })
@@ -174,33 +165,38 @@ impl SimEngine {
         let duration = level.stop.duration_s.map_or(Duration::MAX, assemble::seconds);
         if let Some(users) = level.load.users {
             let of = ClosedLoop {
-                users,
-                shards: 1,
-                shard: 0,
-                units: level.stop.units.unwrap_or(u64::MAX),
                 think: assemble::seconds(level.load.think_s),
                 spread: assemble::seconds(self.setup.plan.client.start_spread_us / 1e6),
                 pace: level.load.interval_s().map(assemble::seconds),
                 ramp: level.load.ramp_s().map(assemble::seconds),
                 duration,
+                ..ClosedLoop::of(users, level.stop.units.unwrap_or(u64::MAX))
             };
             return self.closed(&of);
         }
         // Told now rather than after the work of sending all there is room for.
+        let share = self.setup.plan.own_share();
         let burst = level.load.arrivals == Arrivals::Burst;
-        if burst && level.stop.units.is_some_and(|n| n > self.clients_max as u64) {
+        let at_once = level.stop.units.filter(|_| burst).map(|units| share.count(units));
+        if at_once.is_some_and(|n| n > self.clients_max as u64) {
             return Err(self.crowded());
         }
         let seed = self.setup.plan.level_seed(ordinal);
         let stop = watch.map_or_else(|| level.stop.clone(), |watch| watch.longest_stop(&level.stop));
         let schedule = arrival::Schedule::new(&level.load.arrivals, seed, &stop);
-        Ok(Agenda::open(Box::new(schedule.map(|due| (due.index, due.offset_ns)))))
+        let (place, shares) = share.part((0, 1));
+        let dealt = arrival::Dealt::new(schedule, place, shares);
+        Ok(Agenda::open(Box::new(dealt.map(|due| (due.index, due.offset_ns)))))
     }
 
-    /// Users, as many as there is room for.
+    /// The users of `of` that are this share's, as many as there is room for.
     fn closed(&self, of: &ClosedLoop) -> Result<Agenda, Error> {
-        match u64::from(of.users).min(of.units) {
-            users if users <= self.clients_max as u64 => Ok(Agenda::closed(of)),
+        let share = self.setup.plan.own_share();
+        let (shard, shards) = share.part((0, 1));
+        match share.count(u64::from(of.users).min(of.units)) {
+            users if users <= self.clients_max as u64 => {
+                Ok(Agenda::closed(&ClosedLoop { shard, shards, ..*of }))
+            }
             _ => Err(self.crowded()),
         }
     }
@@ -470,8 +466,9 @@ impl SimEngine {
 impl Engine for SimEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
+        let warms_up = assemble::warms_up(&self.setup.plan, level);
         let warm_up: Vec<ShardReport> =
-            if level.warmups > 0 { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
+            if warms_up { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
         self.records += assemble::records(&warm_up);
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);

@@ -12,6 +12,8 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use crate::stats::quantile::Quantile;
 use crate::stats::totals::Totals;
 
+mod stored;
+
 /// A histogram of durations in nanoseconds, all of one shape, so that any two can be added.
 ///
 /// Values up to [`Histogram::HIGHEST_NS`] fall into buckets whose width is at most 1/1024 of the value (1 ns below

@@ -2,8 +2,6 @@
 //!
 //! In whole nanoseconds throughout; a quotient is taken last.
 
-use std::iter::Sum;
-
 use serde::{Deserialize, Serialize};
 
 use crate::stats::inflight::Span;
@@ -37,17 +35,6 @@ pub struct Counted {
     pub at_start: u64,
     /// What it stood at when the window ended.
     pub at_end: u64,
-}
-
-impl Sum for Counted {
-    /// What several counters saw of their own lives over one window.
-    fn sum<I: Iterator<Item = Counted>>(counted: I) -> Counted {
-        counted.fold(Counted::default(), |a, b| Counted {
-            mean: a.mean + b.mean,
-            at_start: a.at_start + b.at_start,
-            at_end: a.at_end + b.at_end,
-        })
-    }
 }
 
 /// What Little's law says of records.

@@ -3,14 +3,17 @@
 //! The counterpart of [`crate::stats::InFlight`], which needs all lives at the end. Nothing is kept of a life but what it
 //! adds to the sums, so that the count knows nothing of the records that are made of the same requests.
 
+use serde::{Deserialize, Serialize};
+
 use crate::stats::inflight::Span;
 use crate::stats::little::Counted;
+use crate::stats::totals::decimal;
 
 /// Starts and ends of lives, counted as they are seen, in any order.
 ///
 /// Up to a moment E the time that lives were open is the sum of E - start over all starts before it, less the sum of
 /// E - end over all ends before it: no order is needed, and counts of several threads add up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     /// The moments that were fixed.
     marks: Vec<Mark>,
@@ -21,10 +24,11 @@ pub struct Running {
 }
 
 /// What was counted up to a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     at: u64,
     open: i64,
+    #[serde(with = "decimal")]
     open_ns: i128,
 }
 
@@ -62,17 +66,35 @@ impl Running {
     /// fixed nor after everything that was counted.
     #[must_use]
     pub fn over(&self, window: Span) -> Option<Counted> {
-        let (start, end) = (self.until(window.start)?, self.until(window.end)?);
-        if window.nanos() == 0 {
-            return None;
+        Running::over_all([self], window)
+    }
+
+    /// The same of several counts together; `None` too if one of them has no answer, and of none.
+    #[must_use]
+    pub fn over_all<'a>(all: impl IntoIterator<Item = &'a Running>, window: Span) -> Option<Counted> {
+        let (mut open_ns, mut sum) = (0_i128, None::<Counted>);
+        for running in all {
+            let (start, end) = (running.until(window.start)?, running.until(window.end)?);
+            open_ns += end.open_ns - start.open_ns;
+            // An end without a start would leave less than nothing open.
+            let open = |mark: Mark| mark.open.max(0) as u64;
+            let sum = sum.get_or_insert_default();
+            (sum.at_start, sum.at_end) = (sum.at_start + open(start), sum.at_end + open(end));
         }
-        // An end without a start would leave less than nothing open.
-        let open = |mark: Mark| mark.open.max(0) as u64;
-        Some(Counted {
-            mean: (end.open_ns - start.open_ns) as f64 / window.nanos() as f64,
-            at_start: open(start),
-            at_end: open(end),
-        })
+        // Divided last: so it is the same however many counts the lives were dealt to.
+        let mean = (window.nanos() > 0).then(|| open_ns as f64 / window.nanos() as f64)?;
+        sum.map(|sum| Counted { mean, ..sum })
+    }
+
+    /// The same count on a time line on which everything stands `to - from` ns later, or earlier where that is negative.
+    #[must_use]
+    pub fn moved(&self, from: u64, to: u64) -> Running {
+        let by = |at: u64| to.saturating_add(at.saturating_sub(from)).saturating_sub(from.saturating_sub(at));
+        let marks = self.marks.iter().map(|mark| Mark { at: by(mark.at), ..*mark }).collect();
+        // The end of time stays where it is: everything open has come nearer to it.
+        let nearer = (i128::from(to) - i128::from(from)).saturating_mul(i128::from(self.all.open));
+        let all = Mark { open_ns: self.all.open_ns.saturating_sub(nearer), ..self.all };
+        Running { marks, all, last: by(self.last) }
     }
 
     fn until(&self, at: u64) -> Option<Mark> {
@@ -148,6 +170,25 @@ mod tests {
         assert_eq!(over(200), Some(Counted { mean: (50.0 + 50.0) / 200.0, at_start: 0, at_end: 1 }));
         assert_eq!(over(100).map(|counted| counted.mean), Some(0.5));
         assert_eq!(over(120), None, "it was too late for that one");
+    }
+
+    #[test]
+    fn a_moved_count_says_the_same_of_the_moved_window() {
+        let mut running = Running::marking([100, 150]);
+        for (start, end) in [(100, 130), (110, 170), (140, 250)] {
+            running.on_start(start);
+            running.on_end(end);
+        }
+        running.on_start(260);
+        for to in [0, 70, 100, 1_000_000] {
+            let moved = running.moved(100, to);
+            for (start, end) in [(0, 50), (0, 160), (50, 300)] {
+                let before = running.over(Span { start: 100 + start, end: 100 + end });
+                assert_eq!(moved.over(Span { start: to + start, end: to + end }), before, "{to}");
+            }
+            let text = serde_json::to_string(&moved).unwrap();
+            assert_eq!(serde_json::from_str::<Running>(&text).unwrap(), moved);
+        }
     }
 
     #[test]

@@ -147,6 +147,19 @@ impl Series {
         }
     }
 
+    /// Puts everything `by` ns later, in whole bins: by the nearest number of them.
+    pub fn delay(&mut self, by: u64) {
+        let later = |series: &Series| (by.saturating_add(series.width_ns() / 2) / series.width_ns()) as usize;
+        while self.doublings < DOUBLINGS_MAX && later(self).saturating_add(self.bins.len()) > Series::BINS_MAX
+        {
+            self.fold_to(self.doublings + 1);
+        }
+        if !self.bins.is_empty() {
+            let empty = std::iter::repeat_with(Bin::default).take(later(self).min(Series::BINS_MAX));
+            self.bins.splice(0..0, empty);
+        }
+    }
+
     /// Width of a bin, ns.
     #[must_use]
     pub fn width_ns(&self) -> u64 {
@@ -253,6 +266,9 @@ impl PartialEq for Series {
     }
 }
 
+/// 2^33 s is the width at which the bins cover every stamp there is, with room to spare.
+const DOUBLINGS_MAX: u32 = 33;
+
 /// The form in files: a column per count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -310,8 +326,7 @@ impl TryFrom<Stored> for Series {
         if n > Series::BINS_MAX {
             return Err("a series has at most 1800 bins");
         }
-        // 2^33 s is the width at which the bins cover every stamp there is, with room to spare.
-        if !stored.width_s.is_power_of_two() || stored.width_s > 1 << 33 {
+        if !stored.width_s.is_power_of_two() || stored.width_s > 1 << DOUBLINGS_MAX {
             return Err("the width of a series must be a power of two in seconds");
         }
         let mut histograms = stored.ttft.into_iter().zip(stored.itl).zip(stored.e2e);
@@ -340,6 +355,28 @@ mod tests {
     use crate::stats::quantile::Quantile;
 
     const S: u64 = Series::SECOND_NS;
+
+    #[test]
+    fn a_delayed_series_has_everything_later_in_whole_bins() {
+        let mut series = Series::new();
+        series.add_sent(0);
+        series.add_life(S / 2, 3 * S);
+        let mut later = series.clone();
+        later.delay(4 * S + S / 4);
+        let sent: Vec<u64> = later.slices().map(|slice| slice.sent).collect();
+        assert_eq!(sent, [0, 0, 0, 0, 1, 0, 0, 0]);
+        let open: Vec<f64> = later.slices().map(|slice| slice.in_flight).collect();
+        assert_eq!(open, [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 0.0]);
+        // So late that bins must be folded for it.
+        later.delay(5000 * S);
+        assert!(later.slices().count() <= Series::BINS_MAX && later.width_ns() == 4 * S);
+        assert_eq!(later.slices().map(|slice| slice.sent).sum::<u64>(), 1);
+        let open_s: f64 = later.slices().map(|slice| slice.in_flight * slice.width_s).sum();
+        assert_eq!(open_s, 2.5);
+        let mut nothing = Series::new();
+        nothing.delay(9 * S);
+        assert_eq!(nothing, Series::new());
+    }
 
     /// Lives within `span` ns, a few of them empty.
     fn lives(seed: u64, n: usize, span: u64) -> Vec<(u64, u64)> {

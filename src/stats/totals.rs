@@ -176,14 +176,22 @@ impl FromIterator<f64> for FloatSum {
 }
 
 /// 128-bit integers as decimal text: most readers of JSON round a number of that size.
-mod decimal {
+pub(super) mod decimal {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
-    pub(super) fn serialize<S: Serializer>(value: &u128, to: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::stats) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+    pub(in crate::stats) fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<T, D::Error> {
         let text = String::deserialize(from)?;
         text.parse().map_err(|_| D::Error::custom("expected a decimal integer of at most 128 bits"))
     }

@@ -11,6 +11,8 @@ pub struct Host {
     pub cores: Option<u32>,
     /// Kernel release.
     pub kernel: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
     /// Memory of the machine, bytes.
     pub memory_bytes: Option<u64>,
 }
@@ -26,6 +28,10 @@ impl Host {
             cpu_model: field(&cpus, "model name").map(str::to_owned),
             cores: u32::try_from(cpus.lines().filter(|line| line.starts_with("processor")).count()).ok(),
             kernel: kernel.map(|release| release.trim().to_owned()),
+            name: fs::read_to_string("/proc/sys/kernel/hostname")
+                .ok()
+                .map(|name| name.trim().to_owned())
+                .filter(|name| !name.is_empty()),
             memory_bytes: field(&memory, "MemTotal").and_then(kibibytes),
         }
     }

@@ -124,7 +124,10 @@ fn unknown_options_are_answered_with_the_nearest() {
 fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
-    assert!(error.remedy.contains("quick, run, report, lint, simulate, mock-server, selftest"), "{error}");
+    assert!(
+        error.remedy.contains("quick, run, report, merge, import, lint, simulate, mock-server, selftest"),
+        "{error}"
+    );
     let error = refused(&["find-capacity"]);
     assert!(error.wrong.contains("not supported yet") && error.remedy.contains("comma list"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
@@ -246,6 +249,10 @@ const UNITS: &[(&str, &str)] = &[
     ("--num-prefix-prompts", "number"),
     ("--num-prompts", "requests"),
     ("--num-runs", "runs"),
+    ("--share", "I/N"),
+    ("--allow-missing", "share"),
+    ("--align", "0.1 s"),
+    ("--from", "aiperf"),
     ("--num-warmups", "requests"),
     ("--osl-stddev", "tokens"),
     ("--output-file", ""),

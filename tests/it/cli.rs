@@ -11,6 +11,7 @@ mod conversations;
 mod data;
 mod find_capacity;
 mod interrupt;
+mod merge;
 mod prefixes;
 mod repeats;
 mod replay;

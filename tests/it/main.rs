@@ -22,6 +22,7 @@ mod flags;
 mod goldens;
 mod goldens_histogram;
 mod goldens_model;
+mod import;
 mod java_random;
 mod layers;
 mod lifecycle;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tokload::metrics::Phase;
-use tokload::plan::{Arrivals, Distribution, Lengths, Level, Load, Plan, Prefix, Stop};
+use tokload::plan::{Arrivals, Distribution, Lengths, Level, Load, Plan, Prefix, Share, Stop};
 use tokload::workload::{Content, Dealt, Item, Schedule, arrival};
 
 /// Index to planned time, prompt and length of the answer, as `shards` shards would send them together.
@@ -53,6 +53,57 @@ fn any_number_of_shards_sends_the_same_requests() {
         assert_eq!(one.len(), 300);
         assert_eq!(requests(&plan, ordinal, 2), one);
         assert_eq!(requests(&plan, ordinal, 7), one);
+    }
+}
+
+/// What each of `shares` processes of `shards` shards sends of a level, dealt by the rule of [`Share::part`].
+#[test]
+fn any_number_of_processes_of_any_number_of_shards_sends_the_same_requests() {
+    let plan = plan();
+    for (ordinal, (of, shards)) in
+        (0..plan.levels.len()).flat_map(|o| [(1, 3), (2, 1), (3, 4), (7, 2), (16, 16)].map(|by| (o, by)))
+    {
+        let level = &plan.levels[ordinal];
+        let whole: Vec<_> =
+            Schedule::new(&level.load.arrivals, plan.level_seed(ordinal), &level.stop).collect();
+        let mut all = Vec::new();
+        for index in 1..=of {
+            let share = Share { index, of };
+            let mut own = Vec::new();
+            for shard in 0..shards {
+                let (place, parts) = share.part((shard, shards));
+                let schedule = Schedule::new(&level.load.arrivals, plan.level_seed(ordinal), &level.stop);
+                own.extend(Dealt::new(schedule, place, parts));
+            }
+            // Its number of shards changes nothing of what a share has.
+            own.sort_unstable();
+            let expected: Vec<_> = whole
+                .iter()
+                .copied()
+                .filter(|due| due.index % u64::from(of) == u64::from(index - 1))
+                .collect();
+            assert_eq!(own, expected);
+            assert_eq!(own.len() as u64, share.count(whole.len() as u64));
+            all.extend(own);
+        }
+        all.sort_unstable();
+        assert_eq!(all, whole);
+    }
+}
+
+#[test]
+fn users_are_dealt_to_processes_and_their_shards() {
+    for (users, of, shards) in [(5, 2, 3), (64, 7, 4), (3, 3, 16)] {
+        let mut indices = Vec::new();
+        for (index, shard) in (1..=of).flat_map(|index| (0..shards).map(move |shard| (index, shard))) {
+            let (place, parts) = Share { index, of }.part((shard, shards));
+            for user in arrival::users_of(place, parts, users) {
+                assert_eq!(user % of, index - 1);
+                indices.extend((0..10).map(|k| arrival::closed_index(user, k, users)));
+            }
+        }
+        indices.sort_unstable();
+        assert_eq!(indices, (0..u64::from(users) * 10).collect::<Vec<_>>());
     }
 }
 

@@ -3,7 +3,8 @@
 use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
 use super::{
-    FindCapacityArgs, LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs, SimulateArgs,
+    FindCapacityArgs, ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs,
+    SelftestArgs, SimulateArgs,
 };
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
@@ -19,6 +20,10 @@ pub enum Name {
     FindCapacity,
     /// `report`
     Report,
+    /// `merge`
+    Merge,
+    /// `import`
+    Import,
     /// `lint`
     Lint,
     /// `simulate`
@@ -40,11 +45,13 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 8] = [
+    pub const ALL: [Name; 10] = [
         Name::Quick,
         Name::Run,
         Name::FindCapacity,
         Name::Report,
+        Name::Merge,
+        Name::Import,
         Name::Lint,
         Name::Simulate,
         Name::MockServer,
@@ -56,7 +63,9 @@ impl Name {
     pub fn as_str(self) -> &'static str {
         match self {
             Name::FindCapacity => "find-capacity",
+            Name::Import => "import",
             Name::Lint => "lint",
+            Name::Merge => "merge",
             Name::MockServer => "mock-server",
             Name::Quick => "quick",
             Name::Report => "report",
@@ -73,6 +82,8 @@ impl Name {
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
             Name::FindCapacity => vec![FindCapacityArgs::get_args_info(), RunArgs::get_args_info()],
+            Name::Import => vec![ImportArgs::get_args_info()],
+            Name::Merge => vec![MergeArgs::get_args_info()],
             Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
@@ -116,6 +127,8 @@ impl Name {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
             Name::FindCapacity
+            | Name::Import
+            | Name::Merge
             | Name::MockServer
             | Name::Quick
             | Name::Report

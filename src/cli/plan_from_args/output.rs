@@ -40,6 +40,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
     plan.keep.chunks |= args.save_chunks || vllm.is_some();
     Ok(Output {
         file: args.output_file.clone(),
+        share: plan.share,
         dir: args.result_dir.clone(),
         no_save: args.no_save,
         force: args.force,

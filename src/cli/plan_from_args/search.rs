@@ -76,7 +76,7 @@ fn read_axis(text: &str) -> Result<Axis, Error> {
 }
 
 fn share_or(option: &str, text: &Option<String>, usual: f64) -> Result<f64, Error> {
-    text.as_deref().map_or(Ok(usual), |text| value::share(option, text))
+    text.as_deref().map_or(Ok(usual), |text| value::portion(option, text))
 }
 
 /// Requests of a level: so many that good ones alone are enough to confirm it, and a hundred at least.

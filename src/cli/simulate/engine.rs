@@ -14,6 +14,7 @@ use crate::load::{Route, Target};
 use crate::mock::{Paper, Settings};
 use crate::plan::lint::Surroundings;
 use crate::plan::{Plan, Secrets};
+use crate::run_file::schema::SIMULATED_SERVER;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
 use crate::workload::{Mix, Script};
@@ -36,7 +37,7 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
     let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
     let mut output = order.output;
     if let Ok(text) = serde_json::to_string(&model) {
-        output.metadata.push((report::SIMULATED_SERVER.to_owned(), text));
+        output.metadata.push((SIMULATED_SERVER.to_owned(), text));
     }
     let secrets = Secrets::default();
     let session = Session {

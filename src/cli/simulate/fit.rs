@@ -53,6 +53,10 @@ impl Estimate {
             let why = format!("each request asks for {choices} answers, which share steps with each other");
             return Err(Error::new("--fit", why, "measure with one answer to a request, without --n"));
         }
+        if let Some(share) = run.plan.read().ok().and_then(|plan| plan.share).filter(|share| share.of > 1) {
+            let why = format!("it is share {share}: the server had the load of all");
+            return Err(Error::new("--fit", why, "merge the shares by tokload merge first"));
+        }
         let mut remarks = Vec::new();
         let mut points = Vec::new();
         let mut used = Vec::new();

@@ -13,6 +13,7 @@ pub(super) fn look(plan: &Plan, found: &mut Vec<Finding>) {
     found.extend(closed_loop(plan));
     found.extend(ramp(plan));
     found.extend(series(plan));
+    found.extend(share_of_run(plan));
     if plan.runs == 1 {
         found.push(Finding::new(
             Rule::SingleRun,
@@ -49,6 +50,13 @@ pub(crate) fn few_requests(n: u64) -> Option<Finding> {
         let remedy = format!("give --num-prompts {REQUESTS_MIN} or more, or a longer --duration");
         Finding::new(Rule::FewRequests, Grade::Warn, evidence, remedy)
     })
+}
+
+fn share_of_run(plan: &Plan) -> Option<Finding> {
+    let share = plan.share.filter(|share| share.of > 1)?;
+    let evidence = format!("share {share}: rates and counts are those of a part of the load");
+    let remedy = "make one result of all shares by tokload merge";
+    Some(Finding::new(Rule::ShareOfRun, Grade::Info, evidence, remedy))
 }
 
 /// A closed loop is a fair question with another answer, not a fault: hence no warning.

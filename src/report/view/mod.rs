@@ -167,7 +167,9 @@ impl View {
 }
 
 fn title(run: &RunFile) -> Vec<String> {
-    let mut what = vec![format!("{} {}", run.tool.name, run.tool.version)];
+    // The version of another tool is not always known.
+    let mut what = vec![format!("{} {}", run.tool.name, run.tool.version).trim_end().to_owned()];
+    what.extend(run.imported.as_ref().map(|_| run.target.models.join(", ")));
     if let Ok(plan) = run.plan.read()
         && !run.is_simulated()
     {
@@ -178,10 +180,25 @@ fn title(run: &RunFile) -> Vec<String> {
         [&run.target.kind, &run.target.version].into_iter().flatten().map(String::as_str).collect();
     what.push(server.join(" "));
     // To the second: nine digits help nobody here.
-    what.push(run.created.split('.').next().unwrap_or_default().replace('T', " ") + " UTC");
+    let time = run.created.split('.').next().unwrap_or_default().trim_end_matches('Z').replace('T', " ");
+    // Other tools write the time of their machine, whose zone nobody knows.
+    what.push(if run.created.ends_with('Z') { time + " UTC" } else { time });
+    what.extend(share(run));
     what.extend(run.label.clone());
     what.retain(|part| !part.is_empty());
     vec![super::format::one_line(&what.join(" · "), TITLE_CHARS_MAX)]
+}
+
+/// Which part of a run it is, or of how many it was made.
+fn share(run: &RunFile) -> Option<String> {
+    if let Some(merged) = &run.merged {
+        return Some(match merged.missing.len() {
+            0 => format!("merged of {} shares", merged.of),
+            _ => format!("merged of {} of {} shares", merged.shares.len(), merged.of),
+        });
+    }
+    let share = run.plan.read().ok()?.share?;
+    Some(format!("share {share}"))
 }
 
 const TITLE_CHARS_MAX: usize = 300;

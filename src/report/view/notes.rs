@@ -4,10 +4,10 @@
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
-use crate::plan::{Plan, Slo};
+use crate::plan::{Plan, Share, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
-use crate::run_file::schema::LevelBlock;
+use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
 use crate::stats::{Confidence, Quantile, order};
 
 /// The remarks on `run`, the most general first.
@@ -19,7 +19,14 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     notes.windows();
     notes.marks();
     notes.goodput();
-    notes.arrivals();
+    if let Some(imported) = &run.imported {
+        notes.imported(run, imported);
+        return notes.notes;
+    }
+    if let Some(merged) = &run.merged {
+        notes.merged(merged);
+    }
+    notes.arrivals(plan.as_ref().map(Plan::own_share).unwrap_or_default());
     notes.trace(run);
     notes.data(run);
     notes.prompt_tokens(plan.as_ref());
@@ -56,6 +63,29 @@ impl Notes<'_> {
         if !self.levels.is_empty() && self.levels.iter().all(|level| level.counts.ok == 0) {
             self.warn("no request ended well: there is nothing to measure".to_owned());
         }
+    }
+
+    fn imported(&mut self, run: &RunFile, imported: &ImportedBlock) {
+        let files = format::one_line(&imported.files.join(", "), 200);
+        let tool = &run.tool.name;
+        self.say(format!(
+            "imported from {files}: the numbers are by {tool}'s definitions, which stand in the run file, and are not \
+             comparable with others without care"
+        ));
+        self.say(match imported.detailed {
+            true => format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own"),
+            false => format!("percentiles and rates are {tool}'s own"),
+        });
+        imported.notes.iter().for_each(|note| self.say(format::one_line(note, 300)));
+    }
+
+    fn merged(&mut self, merged: &MergedBlock) {
+        let of = merged.of;
+        self.say(match merged.missing.len() {
+            0 => format!("merged of {of} shares"),
+            missing => format!("merged of {} of {of} shares", of as usize - missing),
+        });
+        merged.notes.iter().for_each(|note| self.say(format::one_line(note, 300)));
     }
 
     fn latencies(&mut self) {
@@ -119,7 +149,7 @@ impl Notes<'_> {
     }
 
     fn goodput(&mut self) {
-        for origin in ["start (closed loop)", "planned send (open loop)", "planned send (paced users)"] {
+        for origin in ORIGINS {
             let judged =
                 |level: &LevelBlock| level.goodput.filter(|g| judged_from(level, g.from_plan) == origin);
             let Some(goodput) = self.levels.iter().find_map(judged) else { continue };
@@ -130,13 +160,13 @@ impl Notes<'_> {
 
     /// Asked against realised rates, latencies from the planned send where there is a plan, and what kept requests from
     /// it.
-    fn arrivals(&mut self) {
+    fn arrivals(&mut self, share: Share) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
             let asked = level.asked_s().map(|asked| {
                 let asked = match setting.load.rate() {
-                    Some(rate) => format!("asked {} req/s", format::typed(rate)),
-                    None => format!("asked {} req/s on average", format::rate(asked)),
+                    Some(rate) => format!("asked {} req/s", format::typed(share.rate(rate))),
+                    None => format!("asked {} req/s on average", format::rate(share.rate(asked))),
                 };
                 match planned_rate(level) {
                     Some(planned) => format!("{asked}, planned {}", format::rate(planned)),
@@ -148,7 +178,7 @@ impl Notes<'_> {
                 continue;
             }
             let planned = from_plan(level);
-            if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > 0.0) {
+            if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > Some(0.0)) {
                 asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
                 let held = match setting.load.users {
                     None => "the cap was reached",
@@ -307,10 +337,19 @@ impl Notes<'_> {
     }
 }
 
+const ORIGINS: [&str; 4] = [
+    "start (closed loop)",
+    "start (when it was planned is not known)",
+    "planned send (open loop)",
+    "planned send (paced users)",
+];
+
 /// From when on latencies are judged, in words.
 fn judged_from(level: &LevelBlock, from_plan: bool) -> &'static str {
+    let open = || level.setting.read().is_ok_and(|setting| setting.load.judged_from_plan());
     let paced = || level.setting.read().is_ok_and(|setting| setting.load.users.is_some());
     match from_plan {
+        false if open() => "start (when it was planned is not known)",
         false => "start (closed loop)",
         true if paced() => "planned send (paced users)",
         true => "planned send (open loop)",

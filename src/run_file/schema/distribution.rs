@@ -13,16 +13,16 @@ use crate::summary::{Distribution, QuantileValue};
 pub struct DistributionBlock {
     /// Unit of every value in it.
     pub unit: Unit,
-    /// Number of values.
+    /// Number of values; 0 where the file of another tool does not say.
     pub n: u64,
-    /// Smallest value.
-    pub min: f64,
+    /// Smallest value; this and what follows `None` where the file of another tool does not say.
+    pub min: Option<f64>,
     /// Largest value.
-    pub max: f64,
+    pub max: Option<f64>,
     /// Sum of the values.
-    pub sum: f64,
+    pub sum: Option<f64>,
     /// Sum of their squares.
-    pub sum_of_squares: f64,
+    pub sum_of_squares: Option<f64>,
     /// `sum / n`.
     pub mean: Option<f64>,
     /// Population standard deviation.
@@ -87,10 +87,10 @@ impl DistributionBlock {
         DistributionBlock {
             unit: Unit::of(distribution.metric),
             n: distribution.n,
-            min: distribution.min,
-            max: distribution.max,
-            sum: distribution.sum,
-            sum_of_squares: distribution.sum_of_squares,
+            min: Some(distribution.min),
+            max: Some(distribution.max),
+            sum: Some(distribution.sum),
+            sum_of_squares: Some(distribution.sum_of_squares),
             mean: some.then(|| distribution.mean()),
             std: some.then(|| distribution.standard_deviation()),
             quantiles: distribution.quantiles.clone(),
@@ -102,6 +102,26 @@ impl DistributionBlock {
                 low: bounds.low.clone(),
                 high: bounds.high.clone(),
             }),
+        }
+    }
+
+    /// A distribution of which nothing is known, to be filled with what the file of another tool says.
+    #[must_use]
+    pub fn unknown(unit: Unit) -> DistributionBlock {
+        DistributionBlock {
+            unit,
+            n: 0,
+            min: None,
+            max: None,
+            sum: None,
+            sum_of_squares: None,
+            mean: None,
+            std: None,
+            quantiles: Vec::new(),
+            with_failures: Vec::new(),
+            histogram: None,
+            overflow: 0,
+            bounds: None,
         }
     }
 

@@ -39,8 +39,8 @@ impl RunFile {
         for level in &mut self.levels {
             level.judge(&plan);
         }
-        let findings: Vec<FindingBlock> =
-            lint(&plan, &self.surroundings()).into_iter().map(FindingBlock::from).collect();
+        let of_plan = lint(&plan, &self.surroundings()).into_iter().map(FindingBlock::from);
+        let findings: Vec<FindingBlock> = of_plan.chain(self.merged_findings()).collect();
         let own = Verdict::of(findings.iter().map(|finding| finding.grade));
         let of_levels = self.levels.iter().filter_map(|level| level.verdict);
         self.verdict = Some(of_levels.fold(own, Verdict::max));
@@ -129,7 +129,7 @@ fn latency(block: &DistributionBlock) -> Latency {
         n: block.n,
         p50_ns: block.quantile(Quantile::P50).unwrap_or(0.0),
         p99_ns: block.quantile(Quantile::P99).unwrap_or(0.0),
-        max_ns: block.max,
+        max_ns: block.max.unwrap_or(0.0),
         p99_bounds_ns: bounds,
     }
 }
@@ -149,7 +149,7 @@ fn client(check: &SelfCheckBlock) -> Client {
         connects: check.connects,
         retransmits: check.retransmits,
         wall_step_ns: check.wall_step_ns,
-        host: check.host.as_ref().map(host),
+        host: check.host.as_ref().map(HostCheck::from),
     }
 }
 
@@ -157,17 +157,19 @@ fn delay(block: DelayBlock) -> Delay {
     Delay { p50_ns: block.p50_ns.unwrap_or(0.0), p99_ns: block.p99_ns.unwrap_or(0.0), max_ns: block.max_ns }
 }
 
-fn host(block: &HostBlock) -> HostCheck {
-    HostCheck {
-        busy_share: block.busy_share,
-        steal_share: block.steal_share,
-        throttled_s: block.throttled_s,
-        major_faults: block.major_faults,
-        minor_faults: block.minor_faults,
-        preemptions: block.preemptions,
-        swapped_pages: block.swapped_pages,
-        time_wait: block.time_wait,
-        ports: block.ports,
-        records_lost: block.records_lost,
+impl From<&HostBlock> for HostCheck {
+    fn from(block: &HostBlock) -> HostCheck {
+        HostCheck {
+            busy_share: block.busy_share,
+            steal_share: block.steal_share,
+            throttled_s: block.throttled_s,
+            major_faults: block.major_faults,
+            minor_faults: block.minor_faults,
+            preemptions: block.preemptions,
+            swapped_pages: block.swapped_pages,
+            time_wait: block.time_wait,
+            ports: block.ports,
+            records_lost: block.records_lost,
+        }
     }
 }

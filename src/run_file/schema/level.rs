@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::distribution::{DistributionBlock, by_metric};
 use super::findings::FindingBlock;
 use super::group::GroupBlock;
+use super::merged::LevelShareBlock;
+use super::part::Part;
 use super::self_check::SelfCheckBlock;
 use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
-use crate::plan::{Arrivals, Gaps, Level, Load, Varying};
+use crate::plan::{Arrivals, Gaps, Level, Load, Share, Varying};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::Series;
@@ -91,6 +93,12 @@ pub struct LevelBlock {
     /// What became of the sessions; absent where each request was one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
+    /// What merging needs of a level of one share; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Verbatim<Part>>,
+    /// The processes that a merged level was made of; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<LevelShareBlock>>,
     /// Its part of the record file.
     pub records: Option<RecordsBlock>,
     /// Ended early by the user.
@@ -203,6 +211,8 @@ impl LevelBlock {
             judged: result.judged,
             turns: None,
             sessions: result.sessions(),
+            part: None,
+            shares: None,
             records: result.records.map(RecordsBlock::from),
             interrupted: result.interrupted,
         };
@@ -216,8 +226,14 @@ impl LevelBlock {
         self.label = format!("{} #{}", self.load_label(), repeat + 1);
     }
 
+    /// Says which share of the level it is, and keeps what merging needs.
+    pub(super) fn set_share(&mut self, share: Share, result: &LevelResult) {
+        self.label = format!("{}, share {share}", self.label);
+        self.part = Some(Verbatim::of(&Part::of(result)));
+    }
+
     /// The load in words, without the number of the repeat.
-    pub(super) fn load_label(&self) -> String {
+    pub(in crate::run_file) fn load_label(&self) -> String {
         self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
     }
 
@@ -250,7 +266,9 @@ impl LevelBlock {
 }
 
 impl ExampleBlock {
-    fn new(example: &Example) -> ExampleBlock {
+    /// The stored form of an example.
+    #[must_use]
+    pub fn new(example: &Example) -> ExampleBlock {
         let message: String = example.message.chars().take(MESSAGE_CHARS_MAX).collect();
         ExampleBlock {
             outcome: example.outcome,

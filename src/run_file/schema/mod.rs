@@ -8,7 +8,10 @@ mod definitions;
 mod distribution;
 mod findings;
 mod group;
+mod imported;
 mod level;
+mod merged;
+mod part;
 mod repeats;
 mod self_check;
 mod trace;
@@ -19,10 +22,13 @@ pub use definitions::Definition;
 pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
 pub use group::GroupBlock;
+pub use imported::ImportedBlock;
 pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, ReuseBlock, SpanBlock, WindowBlock,
     load_label,
 };
+pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
+pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use trace::{DataBlock, TraceBlock};
@@ -84,6 +90,13 @@ pub struct RunFile {
     /// What the search for capacity has found; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Found>,
+    /// The processes that made it, where several did; absent where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<MergedBlock>,
+    /// The file of another tool that the run was made of, whose definitions are then those of its numbers; absent for runs
+    /// of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedBlock>,
     /// The trace that was sent; absent where requests were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceBlock>,
@@ -125,6 +138,9 @@ pub struct EnvironmentBlock {
     pub kernel: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
+    /// Name of the machine, kept of the processes that share a run; absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Logical CPUs of the machine.
     pub cores_machine: Option<u32>,
     /// Logical CPUs that the process may use.
@@ -237,6 +253,9 @@ pub struct SideFile {
     pub item_bytes: u32,
 }
 
+/// Under this name a simulated run stores its server among its metadata, as JSON: it is no part of the plan, but a run
+/// without it could not be repeated.
+pub const SIMULATED_SERVER: &str = "simulated_server";
 /// The clock of a simulated run.
 pub const VIRTUAL_CLOCK: &str = "virtual";
 
@@ -273,6 +292,8 @@ impl RunFile {
             verdict: None,
             repeats: None,
             capacity: None,
+            merged: None,
+            imported: None,
             trace: None,
             data: None,
             telemetry: None,
@@ -287,10 +308,13 @@ impl RunFile {
     pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
         self.interrupted |= result.interrupted;
         let mut level = LevelBlock::new(result, summary);
-        if let Ok(plan) = self.plan.read()
-            && plan.runs > 1
-        {
-            level.set_repeat(plan.round(result.ordinal));
+        if let Ok(plan) = self.plan.read() {
+            if plan.runs > 1 {
+                level.set_repeat(plan.round(result.ordinal));
+            }
+            if let Some(share) = plan.share {
+                level.set_share(share, result);
+            }
         }
         self.levels.push(level);
     }

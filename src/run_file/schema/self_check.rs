@@ -109,6 +109,9 @@ pub struct BytesBlock {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShardBlock {
+    /// The share of the run that it was a shard of, from 1; absent where one process made the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
     /// Core that it was pinned to.
     pub core: Option<u32>,
     /// CPU time of its thread, ns.
@@ -251,6 +254,7 @@ impl BytesBlock {
 impl ShardBlock {
     fn new(check: &ShardCheck) -> ShardBlock {
         ShardBlock {
+            share: check.share,
             core: check.core,
             cpu_ns: check.cpu_ns,
             wall_ns: check.wall_ns,
@@ -270,7 +274,7 @@ impl ShardBlock {
 }
 
 impl HostBlock {
-    fn new(check: &HostCheck) -> HostBlock {
+    pub(super) fn new(check: &HostCheck) -> HostBlock {
         HostBlock {
             busy_share: check.busy_share,
             steal_share: check.steal_share,

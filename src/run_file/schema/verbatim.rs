@@ -27,6 +27,18 @@ impl<T: Serialize + DeserializeOwned> Verbatim<T> {
         Verbatim { value: serde_json::to_value(value).unwrap_or_default(), of: PhantomData }
     }
 
+    /// A value of which only a part is known, as JSON; the rest has its defaults when it is read.
+    #[must_use]
+    pub fn partial(value: Value) -> Verbatim<T> {
+        Verbatim { value, of: PhantomData }
+    }
+
+    /// `null`, for a value that is not known: [`Verbatim::read`] refuses it.
+    #[must_use]
+    pub fn unknown() -> Verbatim<T> {
+        Verbatim::partial(Value::Null)
+    }
+
     /// The value.
     ///
     /// # Errors

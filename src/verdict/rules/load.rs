@@ -24,8 +24,8 @@ pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
         found.extend(window_short(facts));
         found.extend(time_slice_outlier(plan, facts));
     }
-    found.extend(realised_rate(facts));
-    found.extend(cap_reached(facts));
+    found.extend(realised_rate(plan, facts));
+    found.extend(cap_reached(plan, facts));
 }
 
 /// Where the plan could not know, or what came was less than it said.
@@ -67,7 +67,8 @@ fn window_short(facts: &Facts) -> Option<Finding> {
 
 /// Planned sends over the time they were planned for, against the rate asked for, in standard deviations of the
 /// process: `rate * cv / sqrt(n)`.
-fn realised_rate(facts: &Facts) -> Option<Finding> {
+fn realised_rate(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    let share = plan.own_share();
     let (n, times) = (facts.counts.planned as f64, facts.times);
     let (from_s, s) = if times.whole_level { (0.0, times.planned_s) } else { (times.cut_s, times.window_s) };
     if n < 2.0 || s <= 0.0 {
@@ -78,7 +79,9 @@ fn realised_rate(facts: &Facts) -> Option<Finding> {
     let asked = load.asked_between(from_s, from_s + s)?;
     let cv = load.arrivals.gaps().map_or(0.0, Gaps::variation);
     let realised = n / s;
-    let deviation = asked * cv / n.sqrt();
+    let asked = share.rate(asked);
+    // A share has the sum of as many gaps as there are shares between its sends.
+    let deviation = asked * cv / (n * f64::from(share.of)).sqrt();
     // One request more or less, or one burst, lies at the edges of the time, whatever the process.
     let edge = 2.0 * f64::from(load.burst_size().unwrap_or(1)) * asked / n;
     if (realised - asked).abs() <= DEVIATIONS_MAX * deviation + edge {
@@ -98,8 +101,9 @@ fn rate_text(rate: f64) -> String {
     if (thousandths - rate).abs() < 1e-9 * rate { format!("{rate}") } else { format!("{thousandths:.3}") }
 }
 
-fn cap_reached(facts: &Facts) -> Option<Finding> {
+fn cap_reached(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let cap = facts.level.load.cap.filter(|_| facts.level.load.users.is_none())?;
+    let cap = plan.own_share().count_u32(cap);
     let wait = facts.latencies.get(&Metric::CapWait).filter(|wait| wait.max_ns > 0.0)?;
     let who = facts.cap_waited.map_or_else(
         || "requests".to_owned(),

@@ -14,11 +14,11 @@ const PORTS_SHARE_MAX: f64 = 0.8;
 /// Segments sent again, per request, that the tail of latencies shows.
 const RETRANSMITS_MAX: f64 = 0.01;
 
-pub(super) fn look(_: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
+pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
     found.extend(steal(facts));
     found.extend(throttled(facts));
     found.extend(memory(facts));
-    found.extend(reuse(facts));
+    found.extend(reuse(plan, facts));
     found.extend(ports(facts));
     found.extend(retransmits(facts));
 }
@@ -53,9 +53,10 @@ fn memory(facts: &Facts) -> Option<Finding> {
 
 /// As many connections as requests are open at once must be made, and one for each that was given up; what counts are
 /// those beyond.
-fn reuse(facts: &Facts) -> Option<Finding> {
+fn reuse(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let (client, load) = (&facts.client, &facts.level.load);
-    let at_once = facts.in_flight.map(|n| n.max).or(load.users.or(load.cap).map(u64::from))?;
+    let planned = || load.users.or(load.cap).map(|n| plan.own_share().count(u64::from(n)));
+    let at_once = facts.in_flight.map(|n| n.max).or_else(planned)?;
     // Where nothing listens there is nothing to keep open.
     let refused = facts.counts.outcomes.iter().filter(|seen| seen.outcome.class == Class::Connect);
     let opened = client.connects.saturating_sub(refused.map(|seen| seen.count).sum());
