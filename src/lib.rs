@@ -44,6 +44,9 @@ pub mod sim;
 
 // Floor 5, artefacts.
 pub mod run_file;
+// Runs against each other.
+pub mod compare;
+pub mod gate;
 
 // Floor 6, views.
 pub mod report;

@@ -37,6 +37,8 @@ pub enum Purpose {
     TraceBlock = 20,
     /// The order of the prompts of a data set, once for each pass through it.
     DataOrder = 21,
+    /// Which blocks of a level a bootstrap draws; the seed is their number.
+    Resample = 60,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

@@ -6,6 +6,7 @@
 
 mod by_stamps;
 mod distribution;
+mod observed;
 pub mod precision;
 mod rates;
 mod records;
@@ -24,6 +25,7 @@ use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::observed::{Observed, Throughput};
 pub use self::statistics::Statistics;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};
 

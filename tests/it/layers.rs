@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 9] = [
     &["api", "metrics", "plan", "workload", "model"],
     &["exchange", "run", "summary", "verdict"],
     &["engine", "pace", "load", "mock", "sim"],
-    &["run_file"],
+    &["run_file", "compare", "gate"],
     &["report"],
     &["cli"],
 ];
