@@ -103,7 +103,7 @@ fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static
         Name::Lint | Name::Run => (&[], &PLAN_HEADINGS),
         Name::Simulate => (&SIMULATE_HEADINGS, &PLAN_HEADINGS),
         Name::MockServer => (&MOCK_HEADINGS, &[]),
-        Name::Quick | Name::Report | Name::Selftest => (&[], &[]),
+        Name::Check | Name::Compare | Name::Quick | Name::Report | Name::Selftest => (&[], &[]),
     };
     own.iter().chain(of_plans)
 }

@@ -4,6 +4,8 @@
 
 pub mod aliases;
 pub mod args;
+mod check;
+mod compare;
 pub mod exit;
 mod failure;
 mod help;
@@ -45,6 +47,8 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             notes.iter().for_each(|note| say(note));
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
+                Command::Check(args) => check::main(&args),
+                Command::Compare(args) => compare::main(&args),
                 Command::Lint(words) => lint::main(&words, tool),
                 Command::MockServer(words) => mock_server::main(&words),
                 Command::Quick(args) => quick::main(&args, typed),

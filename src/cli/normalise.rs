@@ -76,6 +76,7 @@ fn command(words: &[String]) -> Result<(Name, Tool, &[String]), Error> {
         ("benchmark", Some("run")) => Ok((Name::Run, Tool::Tokload, &words[2..])),
         ("benchmark" | "serve" | "sweep", _) => Ok((Name::Run, Tool::Tokload, &words[1..])),
         ("profile", _) => Ok((Name::Run, Tool::Aiperf, &words[1..])),
+        ("compare-models" | "--compare", _) => Ok((Name::Compare, Tool::Tokload, &words[1..])),
         ("bench", _) => Err(unknown(
             words.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" "),
             "use bench serve, the only one of vLLM's benchmarks that is spoken",
@@ -336,9 +337,7 @@ const PAIRS: [&str; 4] = ["--freeze", "--goodput", "--header", "--metadata"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 6] = [
-    ("check", "compare the tables of tokload report"),
-    ("compare", "compare the tables of tokload report"),
+const LATER: [(&str, &str); 4] = [
     ("find-capacity", "give a comma list to tokload run --max-concurrency or --request-rate"),
     ("import", "run the load again with tokload run"),
     ("merge", "print each run by tokload report"),

@@ -69,7 +69,7 @@ struct Between {
 }
 
 /// Independent requests below which nothing is concluded from within a run: ten blocks, each as long as the correlation.
-pub const LEAST_EFFECTIVE: f64 = 10.0;
+const LEAST_EFFECTIVE: f64 = 10.0;
 /// A block is so many correlation lengths long where there are enough requests.
 const LENGTHS_PER_BLOCK: f64 = 5.0;
 /// Fewest and most blocks.

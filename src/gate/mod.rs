@@ -122,10 +122,10 @@ pub enum Reason {
 
 /// Holds `candidate` against `baselines`, of which there is at least one; several make a noise floor.
 ///
-/// Goodput is judged by the candidate's limits in all of them.
+/// Goodput is judged by the same limits in all of them.
 #[must_use]
 pub fn check(baselines: &[Sample], candidate: &Sample, thresholds: &Thresholds) -> Report {
-    let slo = candidate.slo().unwrap_or_default();
+    let slo = thresholds.slo.or_else(|| candidate.slo()).unwrap_or_default();
     let mut pairs = Vec::new();
     let mut unmatched = Vec::new();
     let of_baselines: Vec<Vec<LoadOf<'_>>> = baselines.iter().map(Sample::loads).collect();
@@ -159,7 +159,7 @@ pub fn check(baselines: &[Sample], candidate: &Sample, thresholds: &Thresholds) 
         baselines: baselines.iter().map(Sample::run_name).collect(),
         loads: checked,
         unmatched,
-        remarks: remarks(baselines, candidate),
+        remarks: remarks(baselines, candidate, thresholds.slo.is_none()),
     }
 }
 
@@ -264,10 +264,12 @@ impl Gated {
             return open(Reason::Growing);
         }
         let worse = self.limit.worsening(base, own, tail, 1.0);
-        if worse.low > worse.limit {
+        // Exactly the limit is within it, whatever the last digits of two logarithms are.
+        let limit = worse.limit + ROUNDING;
+        if worse.low > limit {
             return (Outcome::Regression, None);
         }
-        if worse.high <= worse.limit {
+        if worse.high <= limit {
             return (Outcome::Pass, None);
         }
         if !(base.is_bounded() && own.is_bounded()) {
@@ -277,11 +279,11 @@ impl Gated {
     }
 }
 
-fn remarks(baselines: &[Sample], candidate: &Sample) -> Vec<Remark> {
+fn remarks(baselines: &[Sample], candidate: &Sample, own_limits: bool) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = baselines.iter().chain([candidate]).flat_map(alone).collect();
     for baseline in baselines {
         remarks.extend(between(baseline, candidate));
-        remarks.extend(limits(baseline, candidate));
+        remarks.extend(limits(baseline, candidate).filter(|_| own_limits));
     }
     if (2..crate::stats::Repeats::ENOUGH).contains(&baselines.len()) {
         let text = format!(
@@ -294,6 +296,9 @@ fn remarks(baselines: &[Sample], candidate: &Sample) -> Vec<Remark> {
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.grade));
     remarks
 }
+
+/// What two logarithms of the same number may differ by.
+const ROUNDING: f64 = 1e-12;
 
 impl Report {
     /// Whether something besides the server may be the cause of a difference, or a load was not compared.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::compare::{Change, Estimate, Figure, Rate, Scale};
 use crate::metrics::Metric;
 use crate::metrics::metric::Better;
+use crate::plan::Slo;
 use crate::stats::{Confidence, Quantile};
 
 /// The limits of a gate, and how sure it is to be.
@@ -14,6 +15,8 @@ pub struct Thresholds {
     pub limits: Vec<Limit>,
     /// All intervals hold together with this probability.
     pub confidence: Confidence,
+    /// By what goodput is judged; `None`: by the candidate's own limits.
+    pub slo: Option<Slo>,
 }
 
 /// Most that a figure may get worse by.
@@ -61,7 +64,7 @@ impl Thresholds {
     /// No limit at all.
     #[must_use]
     pub fn none() -> Thresholds {
-        Thresholds { limits: Vec::new(), confidence: Confidence::C95 }
+        Thresholds { limits: Vec::new(), confidence: Confidence::C95, slo: None }
     }
 
     /// Puts `limit` in the place of the one of the same figure against the same, or adds it.
@@ -98,7 +101,7 @@ impl Default for Thresholds {
                 Limit::new(Figure::Attainment, 0.05),
                 Limit::new(Figure::Failed, 0.01),
             ],
-            confidence: Confidence::C95,
+            ..Thresholds::none()
         }
     }
 }

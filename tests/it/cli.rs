@@ -6,6 +6,7 @@ mod backends;
 mod bad_input;
 mod cache;
 mod canned;
+mod check;
 mod interrupt;
 mod repeats;
 mod replay;

@@ -2,7 +2,10 @@
 
 use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
-use super::{LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs, SimulateArgs};
+use super::{
+    CheckArgs, CompareArgs, LintArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs, SelftestArgs,
+    SimulateArgs,
+};
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
 
@@ -13,6 +16,10 @@ pub enum Name {
     Quick,
     /// `run`
     Run,
+    /// `check`
+    Check,
+    /// `compare`
+    Compare,
     /// `report`
     Report,
     /// `lint`
@@ -36,13 +43,24 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 7] =
-        [Name::Quick, Name::Run, Name::Report, Name::Lint, Name::Simulate, Name::MockServer, Name::Selftest];
+    pub const ALL: [Name; 9] = [
+        Name::Quick,
+        Name::Run,
+        Name::Check,
+        Name::Compare,
+        Name::Report,
+        Name::Lint,
+        Name::Simulate,
+        Name::MockServer,
+        Name::Selftest,
+    ];
 
     /// As typed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Name::Check => "check",
+            Name::Compare => "compare",
             Name::Lint => "lint",
             Name::MockServer => "mock-server",
             Name::Quick => "quick",
@@ -59,6 +77,8 @@ impl Name {
     #[must_use]
     pub fn parts(self) -> Vec<CommandInfoWithArgs> {
         match self {
+            Name::Check => vec![CheckArgs::get_args_info()],
+            Name::Compare => vec![CompareArgs::get_args_info()],
             Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
@@ -96,7 +116,13 @@ impl Name {
         match self {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
-            Name::MockServer | Name::Quick | Name::Report | Name::Run | Name::Selftest => None,
+            Name::Check
+            | Name::Compare
+            | Name::MockServer
+            | Name::Quick
+            | Name::Report
+            | Name::Run
+            | Name::Selftest => None,
         }
     }
 
