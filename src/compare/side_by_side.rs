@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::pareto::{self, Point};
 use super::sample::{RunName, Sample};
-use super::{Difference, Estimate, Figure, LoadOf, Rate, Remark, Unit, remarks};
+use super::{Difference, Estimate, Figure, LoadOf, Rate, Remark, Scale, Unit, remarks};
 use crate::metrics::Metric;
 use crate::plan::Slo;
 use crate::stats::{Confidence, Interval, Quantile};
@@ -139,7 +139,9 @@ fn cells(runs: &[Option<Estimate>], confidence: Confidence, tail: f64) -> Vec<Op
     let cell = |(place, estimate): (usize, &Option<Estimate>)| {
         let estimate = estimate.as_ref()?;
         let Interval { low, high } = estimate.interval(confidence);
-        let known = |end: f64| Some(end).filter(|_| estimate.is_bounded() && end.is_finite());
+        // A ratio that nothing bounds goes down to 0 and up without end.
+        let is_open = |end: f64| !end.is_finite() || (estimate.scale == Scale::Relative && end == 0.0);
+        let known = |end: f64| Some(end).filter(|end| estimate.is_bounded() && !is_open(*end));
         let difference = first.filter(|_| place > 0).map(|first| Difference::between(first, estimate, tail));
         Some(Cell { value: estimate.value, low: known(low), high: known(high), difference })
     };

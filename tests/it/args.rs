@@ -124,7 +124,10 @@ fn unknown_options_are_answered_with_the_nearest() {
 fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
-    assert!(error.remedy.contains("quick, run, report, lint, simulate, mock-server, selftest"), "{error}");
+    assert!(
+        error.remedy.contains("quick, run, check, compare, report, lint, simulate, mock-server, selftest"),
+        "{error}"
+    );
     let error = refused(&["find-capacity"]);
     assert!(error.wrong.contains("not supported yet") && error.remedy.contains("comma list"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
@@ -161,6 +164,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--backend", ""),
     ("--base-ms", "milliseconds"),
     ("--base-url", ""),
+    ("--baseline", "saved run"),
     ("--benchmark-grace-period", "seconds"),
     ("--burstiness", "without unit"),
     ("--cacert", ""),
@@ -169,6 +173,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--cache-full-hit", ""),
     ("--cert", "PEM"),
     ("--cold-start", "seconds"),
+    ("--confidence-level", "percent"),
     ("--config", ""),
     ("--connect-timeout", "seconds"),
     ("--continuous-usage-stats", ""),
@@ -208,8 +213,14 @@ const UNITS: &[(&str, &str)] = &[
     ("--key", "PEM"),
     ("--label", ""),
     ("--max-concurrency", "users"),
+    ("--max-degradation", "points"),
+    ("--max-error-rate-pct", "percent"),
+    ("--max-goodput-degradation-pct", "percent"),
     ("--max-model-len", "tokens"),
+    ("--max-throughput-degradation-pct", "percent"),
     ("--max-tokens", "tokens"),
+    ("--max-tpot-degradation-pct", "percent"),
+    ("--max-ttft-degradation-pct", "percent"),
     ("--metadata", ""),
     ("--min-p", "share"),
     ("--model", ""),
