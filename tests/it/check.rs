@@ -181,7 +181,7 @@ fn equal_builds_are_no_regression_and_much_slower_ones_are() {
     let run = |seed, prefill| {
         builds::run("run", &builds::plan(seed, &loads, &[150, 150, 150]), builds::build(prefill))
     };
-    for seed in 0..5 {
+    for seed in 0..3 {
         let report = gate::check(&[run(seed, 1.0)], &run(100 + seed, 1.0), &Thresholds::default());
         assert_ne!(report.outcome, Outcome::Regression, "{report:?}");
         let report = gate::check(&[run(seed, 1.0)], &run(200 + seed, 2.0), &Thresholds::default());
@@ -230,7 +230,7 @@ fn without_records_the_kept_statistics_speak_and_without_these_nobody_does() {
     let bare = Sample::new("bare", bare, &[]);
     let thresholds = only("ttft_p50", 0.05);
     let reach = |sample: &Sample| {
-        let report = gate::check(&[sample.clone()], &whole, &thresholds);
+        let report = gate::check(std::slice::from_ref(sample), &whole, &thresholds);
         let of = checked(&report, "ttft_p50").clone();
         assert!(of.difference.unwrap().change.abs() < 1e-9);
         (report.outcome, of.reason, of.difference.unwrap().high)
@@ -256,7 +256,7 @@ fn five_rounds_speak_for_themselves_even_without_records() {
     };
     let (base, own) = (run(1), run(2));
     assert_eq!(base.loads().len(), 1);
-    let report = gate::check(&[base.clone()], &own, &only("ttft_p50", 0.2));
+    let report = gate::check(std::slice::from_ref(&base), &own, &only("ttft_p50", 0.2));
     assert_eq!(report.outcome, Outcome::Pass, "{report:?}");
     let stored = base.run.repeats.as_ref().unwrap()[0].figures["ttft_p50"].clone();
     let estimate = Estimate::of(TTFT, &Unit::rounds_of(&base.loads()[0]), Slo::default(), false).unwrap();
@@ -296,13 +296,16 @@ fn what_besides_the_server_differs_is_said_and_doubted() {
     let (run, records) =
         made::run_file(&[(closed(2), constant(700, 100.0)), (closed(4), constant(700, 100.0))]);
     let base = Sample::new("base", run.clone(), &records);
-    let same = gate::check(&[base.clone()], &base, &Thresholds::default());
+    let same = gate::check(std::slice::from_ref(&base), &base, &Thresholds::default());
     assert_eq!((same.outcome, same.is_doubtful()), (Outcome::Pass, false), "{:?}", same.remarks);
     let said = |change: &dyn Fn(&mut tokload::run_file::RunFile)| {
         let mut other = run.clone();
         change(&mut other);
-        let report =
-            gate::check(&[base.clone()], &Sample::new("own", other, &records), &Thresholds::default());
+        let report = gate::check(
+            std::slice::from_ref(&base),
+            &Sample::new("own", other, &records),
+            &Thresholds::default(),
+        );
         let warned = report.remarks.iter().filter(|remark| remark.grade > Grade::Info);
         (report.is_doubtful(), warned.map(|remark| remark.text.clone()).collect::<Vec<_>>().join("\n"))
     };
