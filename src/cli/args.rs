@@ -433,7 +433,7 @@ pub struct ReportArgs {
     pub strict: bool,
 }
 
-/// Say whether a run got worse than its baseline by more than allowed: pass, regression, or inconclusive.
+/// Say whether a run got worse than its baseline by more than allowed, as far as can be told.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct CheckArgs {
     /// the saved run that is judged

@@ -236,6 +236,8 @@ impl Gated {
             both.filter(|_| undecided).map(|(base, own)| requests::needed(base, own, &self.limit, tail));
         let (needed, reason) = match needed {
             Some(Some(times)) => (Some(Needed::times(times, requests)), reason),
+            // Too few even to say how many it would take.
+            Some(None) if reason == Some(Reason::TooFew) => (None, reason),
             // No number of requests would do.
             Some(None) => (None, Some(Reason::RunsDiffer)),
             None => (None, reason),

@@ -241,7 +241,7 @@ fn open_questions(load: &CheckedLoad) -> Vec<Note> {
 /// Why a figure is inconclusive, in words.
 pub(super) const fn why(reason: Reason) -> &'static str {
     match reason {
-        Reason::Missing => "one side has no value of it",
+        Reason::Missing => "one side has no value of it, or 0, from which nothing changes relatively",
         Reason::Growing => {
             "a queue grew all the while, so that it has no steady value: take a load that the server can bear"
         }
