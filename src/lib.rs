@@ -48,6 +48,9 @@ pub mod sim;
 pub mod run_file;
 // Results of other tools as runs.
 pub mod import;
+// Runs against each other.
+pub mod compare;
+pub mod gate;
 
 // Floor 6, views.
 pub mod report;

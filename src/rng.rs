@@ -59,6 +59,8 @@ pub enum Purpose {
     TurnPauses = 51,
     /// The words that a later turn adds.
     TurnPrompt = 52,
+    /// Which blocks of a level a bootstrap draws; the seed is their number.
+    Resample = 60,
 }
 
 /// A seeded generator: xoshiro256++, which `rand_distr`'s distributions can sample from.

@@ -8,6 +8,7 @@ mod by_stamps;
 pub mod cache;
 mod distribution;
 mod groups;
+mod observed;
 pub mod precision;
 mod rates;
 mod records;
@@ -29,6 +30,7 @@ use crate::stats::{Histogram, Quantile};
 
 pub use self::cache::CacheSplit;
 pub use self::groups::{Group, GroupKey};
+pub use self::observed::{Observed, Throughput};
 pub use self::statistics::Statistics;
 pub use self::turns::TurnSummary;
 pub use crate::metrics::counts::{Counts, OutcomeCount, Tokens};

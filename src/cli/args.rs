@@ -677,6 +677,52 @@ pub struct MergeArgs {
     pub strict: bool,
 }
 
+/// Say whether a run got worse than its baseline by more than allowed, as far as can be told.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct CheckArgs {
+    /// the saved run that is judged
+    #[argh(positional, arg_name = "candidate")]
+    pub candidate: String,
+    /// saved run that it is held against; repeat for several, whose spread then counts as noise: five and more speak for
+    /// themselves (required)
+    #[argh(option, arg_name = "run", short = 'b')]
+    pub baseline: Vec<String>,
+    /// most that a figure may get worse by, as in ttft_p99=10%, of shares in points, as in attainment=5%; off takes its
+    /// limit away, and none alone all that are there by default; repeatable (default: ttft_p50=5%, ttft_p90=10%,
+    /// tpot_p50=5%, tpot_p90=10%, attainment=5%, failed=1%, and out_tok_s=5% in closed loops and where a queue grows)
+    #[argh(option, arg_name = "figure=share")]
+    pub max_degradation: Vec<String>,
+    /// most that TTFT p50 may get longer by, in percent (default: 5)
+    #[argh(option, arg_name = "percent")]
+    pub max_ttft_degradation_pct: Option<String>,
+    /// most that TPOT p50 may get longer by, in percent (default: 5)
+    #[argh(option, arg_name = "percent")]
+    pub max_tpot_degradation_pct: Option<String>,
+    /// most that output tokens per second may fall by, in percent, in every load (default: 5, in closed loops and where a
+    /// queue grows)
+    #[argh(option, arg_name = "percent")]
+    pub max_throughput_degradation_pct: Option<String>,
+    /// most that good requests per second may fall by, in percent (default: no limit, attainment has one)
+    #[argh(option, arg_name = "percent")]
+    pub max_goodput_degradation_pct: Option<String>,
+    /// most requests of the candidate that may fail, in percent of all, whatever the baseline did (default: no limit)
+    #[argh(option, arg_name = "percent")]
+    pub max_error_rate_pct: Option<String>,
+    /// with how many percent all intervals hold together (default: 95)
+    #[argh(option, arg_name = "percent")]
+    pub confidence_level: Option<String>,
+    /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the candidate's own)
+    #[argh(option, arg_name = "key:ms")]
+    pub goodput: Vec<String>,
+    /// result on standard output: table, json, github (annotations) or junit (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+    /// exit code 1 also if it is inconclusive or something besides the server differs, 4 if a run is invalid (default:
+    /// off)
+    #[argh(switch)]
+    pub strict: bool,
+}
+
 /// Make a run file of another tool's result file, with that tool's definitions.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ImportArgs {
@@ -693,6 +739,23 @@ pub struct ImportArgs {
     /// overwrite an existing file (default: off)
     #[argh(switch)]
     pub force: bool,
+    /// result on standard output: table or json (default: table)
+    #[argh(option, arg_name = "format")]
+    pub format: Option<String>,
+}
+
+/// Show runs beside each other: figures with their intervals, and what differs from the first.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct CompareArgs {
+    /// saved runs, the first of which the others are compared with
+    #[argh(positional, arg_name = "runs")]
+    pub runs: Vec<String>,
+    /// with how many percent an interval holds, and all intervals of changes together (default: 95)
+    #[argh(option, arg_name = "percent")]
+    pub confidence_level: Option<String>,
+    /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the first run's)
+    #[argh(option, arg_name = "key:ms")]
+    pub goodput: Vec<String>,
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,
@@ -900,6 +963,10 @@ pub struct MockServerWords {
 pub enum Command {
     /// `find-capacity`
     FindCapacity(Box<FindCapacityWords>),
+    /// `check`
+    Check(Box<CheckArgs>),
+    /// `compare`, also as `compare-models`
+    Compare(CompareArgs),
     /// `lint`
     Lint(Box<LintWords>),
     /// `import`
@@ -956,6 +1023,8 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                     own: by_argh(name, &args, 0)?,
                     plan: by_argh(name, &args, 1)?,
                 })),
+                Name::Check => Command::Check(Box::new(by_argh(name, &args, 0)?)),
+                Name::Compare => Command::Compare(by_argh(name, &args, 0)?),
                 Name::Lint => Command::Lint(Box::new(LintWords {
                     own: by_argh(name, &args, 0)?,
                     plan: by_argh(name, &args, 1)?,

@@ -104,7 +104,13 @@ fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static
         Name::Lint | Name::Run => (&[], &PLAN_HEADINGS),
         Name::Simulate => (&SIMULATE_HEADINGS, &PLAN_HEADINGS),
         Name::MockServer => (&MOCK_HEADINGS, &[]),
-        Name::Import | Name::Merge | Name::Quick | Name::Report | Name::Selftest => (&[], &[]),
+        Name::Check
+        | Name::Compare
+        | Name::Import
+        | Name::Merge
+        | Name::Quick
+        | Name::Report
+        | Name::Selftest => (&[], &[]),
     };
     own.iter().chain(of_plans)
 }

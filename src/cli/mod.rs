@@ -4,6 +4,8 @@
 
 pub mod aliases;
 pub mod args;
+mod check;
+mod compare;
 pub mod exit;
 mod failure;
 mod find_capacity;
@@ -55,6 +57,8 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
             notes.iter().for_each(|note| say(note));
             let typed: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             match command {
+                Command::Check(args) => check::main(&args),
+                Command::Compare(args) => compare::main(&args),
                 Command::FindCapacity(words) => find_capacity::main(&words, tool, typed),
                 Command::Import(args) => import::main(&args),
                 Command::Lint(words) => lint::main(&words, tool),

@@ -80,6 +80,7 @@ fn command(words: &[String]) -> Result<(Name, Tool, &[String]), Error> {
         ("benchmark", Some("run")) => Ok((Name::Run, Tool::Tokload, &words[2..])),
         ("benchmark" | "serve" | "sweep", _) => Ok((Name::Run, Tool::Tokload, &words[1..])),
         ("profile", _) => Ok((Name::Run, Tool::Aiperf, &words[1..])),
+        ("compare-models" | "--compare", _) => Ok((Name::Compare, Tool::Tokload, &words[1..])),
         ("bench", _) => Err(unknown(
             words.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" "),
             "use bench serve, the only one of vLLM's benchmarks that is spoken",
@@ -350,8 +351,4 @@ const NAMES: &str = "--lora-modules";
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.
-const LATER: [(&str, &str); 3] = [
-    ("check", "compare the tables of tokload report"),
-    ("compare", "compare the tables of tokload report"),
-    ("share", "print the table by tokload report"),
-];
+const LATER: [(&str, &str); 1] = [("share", "print the table by tokload report")];

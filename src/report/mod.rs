@@ -4,11 +4,13 @@
 //! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
 //! they hang together.
 
+pub mod check;
 pub mod explain;
 pub mod format;
 pub mod json;
 pub mod progress;
 pub mod selftest;
+pub mod side_by_side;
 pub mod terminal;
 pub mod view;
 pub mod vllm;

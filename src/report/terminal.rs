@@ -112,7 +112,7 @@ struct Block {
     widths: Vec<usize>,
 }
 
-fn table(view: &Table, style: Style, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn table(view: &Table, style: Style, out: &mut impl Write) -> io::Result<()> {
     let label_width = view
         .rows
         .iter()

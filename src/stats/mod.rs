@@ -10,12 +10,14 @@
 //! | how many independent values dependent ones are worth | [`correlation`], [`batch`] |
 //! | had the level a steady state, did the server keep up | [`trend`] |
 //! | how many were open when; counted meanwhile; do the records agree with it | [`inflight`]; [`running`]; [`little`] |
+//! | how far a figure would move if other stretches had been measured | [`bootstrap`] |
 //! | what a closed loop hid, in imported data | [`backfill`] |
 
 pub mod backfill;
 pub mod batch;
 mod beta;
 pub mod binomial;
+pub mod bootstrap;
 pub mod coarse;
 pub mod confidence;
 pub mod correlation;

@@ -62,7 +62,7 @@ pub(super) fn level_nanos(span: &Span, last_end: Option<Stamp>) -> u64 {
 /// A record has the first and the last content event and their number; those between are taken as evenly spaced, and
 /// the tokens as evenly spread over the events: over those after the first where it is known how many came after it.
 /// A body without events has its tokens at its end.
-pub(super) fn output_tokens_in(record: &Record, window: &Window) -> f64 {
+fn output_tokens_in(record: &Record, window: &Window) -> f64 {
     let n = f64::from(record.output_tokens.unwrap_or(0));
     let (Some(first), Some(last)) = (record.first, record.last) else {
         return if window.contains(record.end) { n } else { 0.0 };

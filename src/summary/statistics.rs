@@ -7,7 +7,7 @@
 mod books;
 mod latencies;
 pub(super) mod steady;
-mod throughput;
+pub(super) mod throughput;
 
 use serde::{Deserialize, Serialize};
 

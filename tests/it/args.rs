@@ -125,7 +125,9 @@ fn commands_are_found_or_the_nearest_is_named() {
     let error = refused(&["rum"]);
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
     assert!(
-        error.remedy.contains("quick, run, report, merge, import, lint, simulate, mock-server, selftest"),
+        error.remedy.contains(
+            "quick, run, find-capacity, check, compare, report, merge, import, lint, simulate, mock-server, selftest"
+        ),
         "{error}"
     );
     let error = refused(&["find-capacity"]);
@@ -165,6 +167,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--backend", ""),
     ("--base-ms", "milliseconds"),
     ("--base-url", ""),
+    ("--baseline", "saved run"),
     ("--benchmark-grace-period", "seconds"),
     ("--bos-tokens", "tokens"),
     ("--burstiness", "without unit"),
@@ -177,6 +180,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--cert", "PEM"),
     ("--cold-start", "seconds"),
     ("--concurrency-ramp-duration", "seconds"),
+    ("--confidence-level", "percent"),
     ("--config", ""),
     ("--connect-timeout", "seconds"),
     ("--continuous-usage-stats", ""),
@@ -221,8 +225,14 @@ const UNITS: &[(&str, &str)] = &[
     ("--lora-assignment", ""),
     ("--lora-modules", ""),
     ("--max-concurrency", "users"),
+    ("--max-degradation", "points"),
+    ("--max-error-rate-pct", "percent"),
+    ("--max-goodput-degradation-pct", "percent"),
     ("--max-model-len", "tokens"),
+    ("--max-throughput-degradation-pct", "percent"),
     ("--max-tokens", "tokens"),
+    ("--max-tpot-degradation-pct", "percent"),
+    ("--max-ttft-degradation-pct", "percent"),
     ("--metadata", ""),
     ("--metric-percentiles", "0 to 100"),
     ("--metric-view", ""),

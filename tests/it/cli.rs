@@ -7,6 +7,7 @@ mod bad_input;
 mod behaviour;
 mod cache;
 mod canned;
+mod check;
 mod conversations;
 mod data;
 mod find_capacity;

@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 9] = [
     &["api", "metrics", "plan", "workload", "model"],
     &["exchange", "run", "summary", "verdict", "strategy"],
     &["engine", "pace", "load", "mock", "sim"],
-    &["run_file", "import"],
+    &["run_file", "import", "compare", "gate"],
     &["report"],
     &["cli"],
 ];

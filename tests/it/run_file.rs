@@ -741,7 +741,7 @@ pub(crate) fn against_the_schema(file: &Value) -> Result<(), String> {
 
 /// The part of JSON Schema that the published file uses; an unknown keyword is an error, so that none is passed over.
 /// Stricter than the standard in one thing: what we write must be described.
-fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+pub(crate) fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let fail = |what: &str| Err(format!("{at}: {what}"));
     let schema = schema.as_object().unwrap();
     for (keyword, rule) in schema {

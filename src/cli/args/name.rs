@@ -3,8 +3,8 @@
 use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
 use super::{
-    FindCapacityArgs, ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs, ReportArgs, RunArgs,
-    SelftestArgs, SimulateArgs,
+    CheckArgs, CompareArgs, FindCapacityArgs, ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs,
+    ReportArgs, RunArgs, SelftestArgs, SimulateArgs,
 };
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
@@ -18,6 +18,10 @@ pub enum Name {
     Run,
     /// `find-capacity`
     FindCapacity,
+    /// `check`
+    Check,
+    /// `compare`
+    Compare,
     /// `report`
     Report,
     /// `merge`
@@ -45,10 +49,12 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 10] = [
+    pub const ALL: [Name; 12] = [
         Name::Quick,
         Name::Run,
         Name::FindCapacity,
+        Name::Check,
+        Name::Compare,
         Name::Report,
         Name::Merge,
         Name::Import,
@@ -64,6 +70,8 @@ impl Name {
         match self {
             Name::FindCapacity => "find-capacity",
             Name::Import => "import",
+            Name::Check => "check",
+            Name::Compare => "compare",
             Name::Lint => "lint",
             Name::Merge => "merge",
             Name::MockServer => "mock-server",
@@ -84,6 +92,8 @@ impl Name {
             Name::FindCapacity => vec![FindCapacityArgs::get_args_info(), RunArgs::get_args_info()],
             Name::Import => vec![ImportArgs::get_args_info()],
             Name::Merge => vec![MergeArgs::get_args_info()],
+            Name::Check => vec![CheckArgs::get_args_info()],
+            Name::Compare => vec![CompareArgs::get_args_info()],
             Name::Lint => vec![LintArgs::get_args_info(), RunArgs::get_args_info()],
             Name::MockServer => vec![MockServerArgs::get_args_info(), ModelArgs::get_args_info()],
             Name::Quick => vec![QuickArgs::get_args_info()],
@@ -126,7 +136,9 @@ impl Name {
         match self {
             Name::Lint => lint::refusal(option),
             Name::Simulate => simulate::refusal(option),
-            Name::FindCapacity
+            Name::Check
+            | Name::Compare
+            | Name::FindCapacity
             | Name::Import
             | Name::Merge
             | Name::MockServer

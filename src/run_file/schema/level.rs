@@ -233,7 +233,8 @@ impl LevelBlock {
     }
 
     /// The load in words, without the number of the repeat.
-    pub(in crate::run_file) fn load_label(&self) -> String {
+    #[must_use]
+    pub fn load_label(&self) -> String {
         self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
     }
 
