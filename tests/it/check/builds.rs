@@ -49,6 +49,7 @@ pub fn plan(seed: u64, loads: &[Load], units: &[u64]) -> Plan {
         load: load.clone(),
         stop: Stop { units: Some(*units), duration_s: None, grace_s: 60.0 },
         warmups: 0,
+        decide: None,
     };
     plan.levels = loads.iter().zip(units).map(level).collect();
     plan
@@ -71,7 +72,8 @@ pub fn run_file(plan: &Plan, server: model::Settings) -> (RunFile, Vec<Option<Ve
     let target = Target {
         routes: vec![route],
         templates: vec![plan.template("simulated").expect("a template")],
-        content: tokload::workload::Content::new(&plan.workload),
+        content: tokload::workload::Content::new(&plan),
+        mix: tokload::workload::Mix::equal(1),
     };
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),

@@ -26,6 +26,7 @@ pub(crate) fn run_file(levels: &[(Load, Vec<Option<f64>>)]) -> (RunFile, Vec<Opt
         load: load.clone(),
         stop: Stop { units: Some(ttft.len() as u64), ..Stop::default() },
         warmups: 2,
+        decide: None,
     };
     plan.levels = levels.iter().map(level).collect();
     let target = TargetBlock { kind: Some("vllm".to_owned()), ..TargetBlock::default() };
@@ -51,6 +52,7 @@ pub(crate) fn run_file(levels: &[(Load, Vec<Option<f64>>)]) -> (RunFile, Vec<Opt
             stamps: Stamps::default(),
             examples: Vec::new(),
             lengthened: None,
+            judged: None,
             interrupted: false,
         };
         first += count;
