@@ -445,7 +445,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--system-prompt", "--system-prompt-file"],
         Refuse(LATER, "give messages with a system message in a data set of --dataset-path"),
     ),
-    (&["--prompt-token-ids", "--tokenize-prompt"], Refuse(LATER, "leave it out: prompts are sent as texts")),
     (&["--prompt-suffix"], Refuse(LATER, "write it into the prompts of a data set of --dataset-path")),
     (
         &["--max-model-len"],

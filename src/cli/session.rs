@@ -291,8 +291,10 @@ impl Session {
                     vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
                 vllm.push(level.map_err(Failure::own)?);
             }
+            // A share sees its own requests alone, and a cache those of all.
+            let all = records.filter(|_| plan.share.is_none());
             let reuse =
-                records.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
+                all.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
             if let Some(level) = run.levels.last_mut() {
                 level.reuse = reuse;
             }
@@ -322,9 +324,13 @@ impl Session {
     }
 }
 
-/// What an unlimited prefix cache finds of the prompts of the last level of `run`. A file that can no longer be read has
+/// What an unlimited prefix cache finds of the prompts of the last level of `run`, unless sessions have several turns. A file that can no longer be read has
 /// nothing to say here; where its requests broke off, that is said elsewhere.
 fn reuse(content: &Content, seed: u64, records: &[Record], run: &RunFile) -> Option<ReuseBlock> {
+    // What a later turn repeats is the server's own doing, too.
+    if records.iter().any(|record| record.turn > 0) {
+        return None;
+    }
     let window = crate::run::Window::from(run.levels.last()?.window);
     let measured = records.iter().filter(|record| record.phase == Phase::Measured && record.sent.is_some());
     let mut sent: Vec<Sent> = measured
