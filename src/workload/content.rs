@@ -44,7 +44,7 @@ impl Item {
 
 /// The contents of the requests of a workload.
 ///
-/// - Requests beyond [`Workload::distinct`] repeat earlier ones, prompt and lengths, in rounds.
+/// - Requests beyond [`Workload::distinct`](crate::plan::Workload::distinct) repeat earlier ones, prompt and lengths, in rounds.
 /// - A prompt is the words of one of the shared prefixes, if there are any, and then words of its own, whose first is
 ///   that of no other prompt nearby (see [`write_prompt`]): what prompts share ends exactly with the prefix.
 /// - A warm-up request has the lengths of the measured one of its index. Its words are others, those of prefixes
