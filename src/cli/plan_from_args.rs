@@ -189,6 +189,12 @@ fn workload(
 ) -> Result<(), Error> {
     notes.extend(lengths::set(args, around, workload)?);
     conversation::set(args, workload)?;
+    if workload.conversation.is_some() && args.num_prompts.is_some() {
+        notes.push(
+            "--num-prompts is the number of sessions, each with all of its turns; aiperf's --request-count is one of requests"
+                .to_owned(),
+        );
+    }
     value::set(&mut workload.choices, "--n", &args.n, value::integer)?;
     if args.ignore_eos && args.no_ignore_eos {
         return Err(Error::new("--ignore-eos", "contradicts --no-ignore-eos", "give one of them"));

@@ -106,6 +106,10 @@ impl Plan {
                 let remedy = "give --backend openai, llama.cpp or sglang";
                 return Err(Error::new("--tokenize-prompt", wrong, remedy));
             }
+            if self.workload.conversation.is_some() {
+                let wrong = "is for single prompts: answers that later turns repeat come as text";
+                return Err(Error::new("--tokenize-prompt", wrong, "leave it out"));
+            }
             if self.workload.is_recorded() {
                 let wrong = "is for synthetic prompts, and these are those of a file";
                 return Err(Error::new("--tokenize-prompt", wrong, "leave it out"));

@@ -127,3 +127,9 @@ fn what_means_nothing_is_refused_by_its_name() {
         assert!(error.remedy.len() > 5, "{options}: {error}");
     }
 }
+
+#[test]
+fn a_conversation_is_text_since_answers_come_as_text() {
+    let error = refused("--multi-turn --tokenize-prompt --backend openai");
+    assert!(error.subject.contains("--tokenize-prompt") && error.wrong.contains("single prompts"), "{error}");
+}
