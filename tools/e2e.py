@@ -8,8 +8,8 @@ the tokens that were asked for, counted by the server's usage; and what the reco
 counted itself, in /metrics, but for the one short request that goes before each run. Then users who
 go away from long answers: the server must have its slots back, and answer as before. Then each other API that the
 server has, the same way, and embeddings, for which it is started anew. Where prompts are made by tokens, the server must
-count exactly what was asked for. Long prompts must be sent when they are due, to the mock server. Standard library
-only. Where the packaged server cannot run, one line says so and the status is 0.
+count exactly what was asked for. Long prompts must be sent when they are due, to the mock server, and its capacity must
+be found. Standard library only. Where the packaged server cannot run, one line says so and the status is 0.
 """
 
 import argparse
@@ -300,6 +300,23 @@ def long_ones(binary):
         check(f"long prompts: {problem}", False)
 
 
+def capacity(binary):
+    """TTFT is 80 ms for each request in flight and may be 360 ms: four requests at once, found through sockets as in a
+    simulation (tests/it/find_capacity.rs)."""
+    print("the capacity of the mock server")
+    server, url = long_prompts.start_mock(binary, "--ttft", "0", "--itl", "1", "--ttft-per-in-flight", "80")
+    try:
+        words = [binary, "find-capacity", "--base-url", url, "--goodput", "ttft:360", "--num-prompts", "44",
+                 "--random-output-len", "2", "--no-save", "--format", "json", "--quiet"]
+        run = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate()
+    answer = json.loads(run.stdout)["capacity"]["answer"] if run.returncode == 0 else {}
+    print(f"  {json.dumps(answer)}")
+    check(f"the capacity is 4, not {answer}", (answer.get("low"), answer.get("high")) == (4.0, 5.0))
+
+
 def with_server(folder, options, use):
     """Starts the server, hands its port to `use` and stops it; says whether this machine can run it."""
     started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), folder, *options], stdout=subprocess.PIPE,
@@ -324,6 +341,7 @@ def main():
     options.add_argument("--dir", default=os.path.join(ROOT, "target/llama"), help="where the server is kept")
     asked = options.parse_args()
     long_ones(asked.tokload)
+    capacity(asked.tokload)
     with tempfile.TemporaryDirectory() as folder:
         def generate(port):
             probes = {one(asked.tokload, port, folder, *run) for run in RUNS}

@@ -37,9 +37,10 @@ def at_real_time():
         pass
 
 
-def start_mock(tokload):
-    """A mock server with room for long prompts: the process and its URL."""
-    words = [tokload, "mock-server", "--port", "0", "--max-model-len", "4000000", "--ttft", "50", "--itl", "10"]
+def start_mock(tokload, *times):
+    """A mock server with room for long prompts and these times: the process and its URL."""
+    times = times or ("--ttft", "50", "--itl", "10")
+    words = [tokload, "mock-server", "--port", "0", "--max-model-len", "4000000", *times]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     line = server.stdout.readline()
     url = re.search(r"http://\S+?:\d+", line)

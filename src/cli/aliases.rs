@@ -556,7 +556,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "--inter-turn-*",
             "--max-idle-gap-*",
             "--max-context-length",
-            "--per-turn-input-len",
             "--mooncake-num-rounds",
         ],
         Refuse(LATER, "see --multi-turn and the options behind it in tokload run --help"),

@@ -76,13 +76,29 @@ fn share(seen: &mut [Observation], overdue: u64) -> Option<Share> {
     let overdue = std::iter::repeat_n((false, f64::INFINITY), overdue as usize);
     let (hits, behind): (Vec<bool>, Vec<f64>) =
         seen.iter().map(|one| (one.good, one.value)).chain(overdue).unzip();
-    // Waves that stay far below the limits, such as those of the machine's own noise, say nothing of passing them.
-    let near = behind.iter().any(|value| *value >= NEAR);
-    Share::of(&hits, if near { &behind } else { &[] })
+    Share::of(&hits, if could_pass(&behind) { &behind } else { &[] })
+}
+
+/// Whether the waves of `strains` could reach a limit, which is at 1. Those of the machine's own noise, around a latency
+/// that is far below it or hardly varies, say nothing of passing it; the waves of a queue do, also while it is calm.
+fn could_pass(strains: &[f64]) -> bool {
+    if strains.iter().all(|strain| *strain < NEAR) {
+        return false;
+    }
+    let n = strains.len() as f64;
+    let mean = strains.iter().sum::<f64>() / n;
+    let deviation = (strains.iter().map(|strain| (strain - mean).powi(2)).sum::<f64>() / n).sqrt();
+    // Not less, so that what is infinite or no number could.
+    let is_flat = deviation < FLAT * mean && mean + DEVIATIONS * deviation < 1.0;
+    !is_flat
 }
 
 /// A request has come near a limit: half of it.
 const NEAR: f64 = 0.5;
+/// A latency that varies by less, as a share of its mean, has no queue behind it.
+const FLAT: f64 = 0.1;
+/// And stays within its limit if it does so with as many standard deviations to spare.
+const DEVIATIONS: f64 = 4.0;
 
 /// Fewer requests are not looked at before the end.
 const LOOKED_AT_MIN: u64 = 20;
@@ -158,6 +174,13 @@ mod tests {
         };
         let outcome = |height| judge(&DECIDE, &mut waves(height), 0).outcome;
         assert_eq!((outcome(0.4), outcome(0.9)), (Judgement::Pass, Judgement::Undecided));
+        // Hardly a ripple, well below the limit; and one that may yet reach it.
+        let around = |mean: f64, ripple: f64| {
+            let mut all = waves(1.0);
+            all.iter_mut().for_each(|one| one.value = mean + ripple * (one.value - 0.5));
+            judge(&DECIDE, &mut all, 0).outcome
+        };
+        assert_eq!((around(0.89, 0.04), around(0.89, 0.2)), (Judgement::Pass, Judgement::Undecided));
     }
 
     #[test]
