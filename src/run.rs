@@ -113,11 +113,11 @@ pub struct Sessions {
     pub finished: u64,
     /// A turn failed, and ended the session.
     pub broken: u64,
-    /// The end of the level came before the last turn was answered.
+    /// The end of the level came before the last turn was answered, or its user gave up a turn.
     pub cut: u64,
     /// Turns behind one that failed: never planned, never sent.
     pub turns_broken: u64,
-    /// Turns that the end of the level left unsent, but for those that had been planned by then and count as unfinished.
+    /// Turns that were left unsent by that, but for those that had been planned by then and count as unfinished.
     pub turns_cut: u64,
 }
 

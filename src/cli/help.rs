@@ -82,6 +82,8 @@ fn entry(out: &mut String, term: &str, description: &str) {
     }
     out.push_str(&" ".repeat(INDENT - column));
     column = INDENT;
+    // argh doubles braces, as if its descriptions were formats.
+    let description = description.replace("{{", "{").replace("}}", "}");
     for word in description.split_whitespace() {
         if column > INDENT && column + 1 + word.len() > WIDTH {
             out.push('\n');

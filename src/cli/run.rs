@@ -229,7 +229,7 @@ fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> Str
     if let Some(rate) = conduct.read_rate(item) {
         said += &format!(", read at {rate} bytes/s");
     }
-    if let Some(Abort { after, after_tokens }) = conduct.abort(item) {
+    if let Some(Abort { after, after_tokens }) = conduct.abort(item, 0) {
         let time = after.map(|after| format!("{} s after it is sent", after.as_secs_f64()));
         let token = after_tokens.map(|token| format!("with token {token}"));
         let when: Vec<String> = time.into_iter().chain(token).collect();
@@ -241,6 +241,10 @@ fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> Str
 /// What an unlimited prefix cache would find of the prompts of a level, where they have something in common.
 fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Result<Option<String>, Failure> {
     let Some(level) = plan.levels.get(ordinal) else { return Ok(None) };
+    // Later turns repeat what the server said before, of which nobody knows how many tokens it is.
+    if plan.workload.conversation.is_some() {
+        return Ok(None);
+    }
     let all = match script {
         Some(Script::Trace(recording)) => Some(recording.overview().requests),
         _ => None,

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::say;
 use super::value::Format;
 use super::with_stdout;
-use crate::plan::{Arrivals, Error};
+use crate::plan::{Error, Gaps};
 use crate::report::View;
 use crate::report::vllm::{self, Level, Saved, Selection};
 use crate::run_file::RunFile;
@@ -146,10 +146,10 @@ fn about(run: &RunFile, level: &Level, detailed: bool) -> Saved {
             .and_then(|level| level.stop.units)
             .unwrap_or(level.answers.len() as u64),
         metadata,
-        burstiness: match setting.map(|level| level.load.arrivals) {
-            Some(Arrivals::Gamma { burstiness, .. }) => burstiness,
+        burstiness: match setting.and_then(|level| level.load.arrivals.gaps()) {
+            Some(Gaps::Gamma { burstiness }) => burstiness,
             // vLLM's way to say equal gaps, for which JSON has no number: null.
-            Some(Arrivals::Constant { .. }) => f64::INFINITY,
+            Some(Gaps::Constant) => f64::INFINITY,
             _ => 1.0,
         },
         detailed,

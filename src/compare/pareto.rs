@@ -43,11 +43,14 @@ pub fn front(samples: &[Sample]) -> Vec<Point> {
         }
     }
     points.sort_by(|a, b| a.user_tok_s.total_cmp(&b.user_tok_s).then(a.out_tok_s.total_cmp(&b.out_tok_s)));
-    let mut most = f64::NEG_INFINITY;
-    // From the quickest down: who gives more in total than all that are quicker is on the front.
+    let mut best = (f64::INFINITY, f64::NEG_INFINITY);
+    // From the quickest down: who gives more in total than all that are quicker is on the front, and its equals.
     for point in points.iter_mut().rev() {
-        point.on_front = point.out_tok_s > most;
-        most = most.max(point.out_tok_s);
+        let this = (point.user_tok_s, point.out_tok_s);
+        point.on_front = this.1 > best.1 || this == best;
+        if this.1 > best.1 {
+            best = this;
+        }
     }
     points
 }

@@ -255,6 +255,18 @@ impl Plan {
             let remedy = "leave it out: search by one process, and give the load that was found to all";
             return wrong("--share", "the next load depends on the answers of all".to_owned(), remedy);
         }
+        if self.workload.aborts.is_some_and(|aborts| aborts.share >= 1.0) {
+            let remedy = "give less than 100, so that a search has requests to judge";
+            return wrong("--request-cancellation-rate", "all requests are given up".to_owned(), remedy);
+        }
+        if self.workload.slow_readers.is_some_and(|slow| slow.share >= 1.0) {
+            let remedy = "give --slow-reader-share below 1: goodput is without slow readers";
+            return wrong(
+                "--read-rate",
+                "all requests are read slowly, and none is judged".to_owned(),
+                remedy,
+            );
+        }
         if self.until.is_some() {
             let remedy = "leave it out: a level is lengthened until it is decided";
             return wrong("--until-ci", "a search ends its levels by itself".to_owned(), remedy);

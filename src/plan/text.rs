@@ -205,6 +205,12 @@ fn schema() -> toml::Table {
                 .expect("it is a table")
                 .extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
         }
+        let conversation = workload.get_mut("conversation").and_then(toml::Value::as_table_mut);
+        for (_, lengths) in conversation.expect("it is a table") {
+            if let toml::Value::Table(lengths) = lengths {
+                lengths.extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+            }
+        }
     }
     table
 }

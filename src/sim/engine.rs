@@ -374,7 +374,7 @@ impl SimEngine {
             self.clients.len() - 1
         });
         let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
-        let (abort, read_rate) = (conduct.abort(item).unwrap_or_default(), conduct.read_rate(item));
+        let (abort, read_rate) = (conduct.abort(item, due.turn).unwrap_or_default(), conduct.read_rate(item));
         let record = work.leg.record_of(&due, permit, read_rate.is_some());
         work.check.bodies = work.check.bodies.wrapping_add(request.hash);
         self.gauges.on_sent();

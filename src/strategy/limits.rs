@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::slo::{Held, Slo, held};
-use crate::metrics::{Class, Phase, Record, Tally};
+use crate::metrics::{Class, Flags, Phase, Record, Tally};
 use crate::run::Why;
 use crate::stats::Quantile;
 use crate::strategy::Trial;
@@ -73,8 +73,12 @@ impl LimitHeld {
     /// How the requests of a level stood to each limit of `slo`; `share` of them are to keep it.
     #[must_use]
     pub fn all(records: &[Record], slo: &Slo, from_plan: bool, share: f64) -> Vec<LimitHeld> {
-        let judged =
-            |record: &&Record| record.phase == Phase::Measured && record.outcome.class != Class::Cancelled;
+        // Those that goodput counts: what a slow reader waits for is its own doing.
+        let judged = |record: &&Record| {
+            record.phase == Phase::Measured
+                && record.outcome.class != Class::Cancelled
+                && !record.flags.contains(Flags::SLOW_READER)
+        };
         let rows: Vec<([Held; 5], bool)> = records
             .iter()
             .filter(judged)
@@ -166,6 +170,16 @@ mod tests {
         assert_eq!((of(0), of(1)), (("ttft", 5, Some(180.0)), ("e2e", 1, Some(1000.0))));
         assert_eq!(LimitHeld::all(&records, &slo, false, 0.99)[0].kept_ms, None, "that one failed");
         assert_eq!(LimitHeld::all(&[], &slo, false, 0.9), []);
+    }
+
+    #[test]
+    fn whom_goodput_leaves_out_misses_no_limit() {
+        let mut records = [record(100, 1000), record(900, 9000), record(900, 9000)];
+        records[1].flags = Flags::SLOW_READER;
+        records[2].outcome = Outcome::new(Class::Cancelled, Kind::None, 200);
+        let slo = Slo { ttft_ms: Some(500.0), ..Slo::default() };
+        let held = LimitHeld::all(&records, &slo, false, 0.9);
+        assert_eq!((held[0].missed, held[0].kept_ms), (0, Some(100.0)));
     }
 
     #[test]

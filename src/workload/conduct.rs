@@ -1,4 +1,4 @@
-//! How the user of a request behaves once it is sent: a function of the seed and the index.
+//! How the user of a request behaves once it is sent: a function of the seed, the index and the turn.
 
 use std::time::Duration;
 
@@ -30,12 +30,13 @@ impl Conduct {
         Conduct { aborts: workload.aborts, slow_readers: workload.slow_readers }
     }
 
-    /// When the user of `item` goes away; `None` for one who waits. Warm-up requests are all waited for: what they are to
-    /// warm is not warm before they have ended.
+    /// When the user of `item` goes away from turn `turn`, from 0, of its session; `None` for one who waits. Each turn is
+    /// drawn anew: drawn once for all turns, only first ones would ever be given up, and fewer than the share. Warm-up
+    /// requests are all waited for: what they are to warm is not warm before they have ended.
     #[must_use]
-    pub fn abort(&self, item: Item) -> Option<Abort> {
+    pub fn abort(&self, item: Item, turn: u16) -> Option<Abort> {
         let Aborts { share, after_s, after_tokens } = self.aborts?;
-        met(item, Purpose::Aborts, share).then(|| {
+        met((item, turn), Purpose::Aborts, share).then(|| {
             let after = after_s.map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
             match (after, after_tokens) {
                 (None, None) => Abort { after: Some(Duration::ZERO), after_tokens },
@@ -44,17 +45,24 @@ impl Conduct {
         })
     }
 
-    /// The most bytes per second that the user of `item` reads; `None` for one who reads all there is.
+    /// The most bytes per second that the user of `item` reads, in all turns of its session; `None` for one who reads all
+    /// there is.
     #[must_use]
     pub fn read_rate(&self, item: Item) -> Option<u64> {
         let SlowReaders { share, bytes_per_s } = self.slow_readers?;
-        met(item, Purpose::SlowReaders, share).then_some(bytes_per_s)
+        met((item, 0), Purpose::SlowReaders, share).then_some(bytes_per_s)
     }
 }
 
 /// Whether a measured request is among the `share` of them that something happens to.
-fn met(item: Item, purpose: Purpose, share: f64) -> bool {
-    item.phase == Phase::Measured && rng::unit(&mut rng::stream(item.seed, purpose, item.index)) < share
+fn met((item, turn): (Item, u16), purpose: Purpose, share: f64) -> bool {
+    if item.phase != Phase::Measured {
+        return false;
+    }
+    let mut draws = rng::stream(item.seed, purpose, item.index);
+    // One draw for each turn before: turns are few beside what a turn sends.
+    (0..turn).for_each(|_| _ = rng::unit(&mut draws));
+    rng::unit(&mut draws) < share
 }
 
 #[cfg(test)]
@@ -73,7 +81,7 @@ mod tests {
         };
         let (mut aborted, mut slow, mut both) = (0, 0, 0);
         for index in 0..10_000 {
-            let (abort, rate) = (conduct.abort(item(index)), conduct.read_rate(item(index)));
+            let (abort, rate) = (conduct.abort(item(index), 0), conduct.read_rate(item(index)));
             aborted += u32::from(abort.is_some());
             slow += u32::from(rate.is_some());
             both += u32::from(abort.is_some() && rate.is_some());
@@ -94,11 +102,25 @@ mod tests {
         };
         let at_once = Abort { after: Some(Duration::ZERO), after_tokens: None };
         for index in 0..1000 {
-            assert_eq!(conduct.abort(item(index)), Some(at_once));
+            assert_eq!(conduct.abort(item(index), 0), Some(at_once));
             assert_eq!(conduct.read_rate(item(index)), Some(99));
             let warm_up = Item { phase: Phase::Warmup, ..item(index) };
-            assert_eq!((conduct.abort(warm_up), conduct.read_rate(warm_up)), (None, None));
+            assert_eq!((conduct.abort(warm_up, 0), conduct.read_rate(warm_up)), (None, None));
         }
-        assert_eq!(Conduct::default().abort(item(0)), None);
+        assert_eq!(Conduct::default().abort(item(0), 0), None);
+    }
+
+    #[test]
+    fn each_turn_is_given_up_or_not_by_itself_and_read_as_its_session_is() {
+        let conduct = Conduct {
+            aborts: Some(Aborts { share: 0.3, after_s: None, after_tokens: Some(1) }),
+            slow_readers: Some(SlowReaders { share: 0.5, bytes_per_s: 99 }),
+        };
+        let aborted = |turn| (0..10_000).filter(move |i| conduct.abort(item(*i), turn).is_some());
+        // 3000 of each turn, standard deviation 46; 900 of two turns both, 29: five of those either way.
+        let [first, second] = [0, 1].map(|turn| aborted(turn).count());
+        assert!((2770..=3230).contains(&first) && (2770..=3230).contains(&second), "{first} {second}");
+        let both = aborted(0).filter(|i| conduct.abort(item(*i), 1).is_some()).count();
+        assert!((755..=1045).contains(&both), "{both}");
     }
 }

@@ -157,6 +157,8 @@ fn help_and_version_are_no_errors() {
         assert!(text(words).contains("--request-rate <rate,...>"), "{words:?}");
     }
     assert!(text(&["mock-server", "--help"]).contains("--tokens-per-step"));
+    let placeholders = text(&["run", "--help"]);
+    assert!(placeholders.contains(" {{prompt}}, ") && !placeholders.contains("{{{"), "as they are typed");
 }
 
 /// Every option of every command with the word by which its help states the unit; empty for texts and switches.

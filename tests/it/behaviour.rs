@@ -48,7 +48,8 @@ fn item(plan: &Plan, record: &Record) -> Item {
 /// Those of the run's requests that the plan gives up, by index.
 fn planned_aborts(plan: &Plan, run: &Run) -> Vec<u64> {
     let conduct = Conduct::new(&plan.workload);
-    let aborted = run.measured().into_iter().filter(|record| conduct.abort(item(plan, record)).is_some());
+    let aborted =
+        run.measured().into_iter().filter(|record| conduct.abort(item(plan, record), record.turn).is_some());
     sorted(aborted.map(|record| record.index))
 }
 

@@ -68,6 +68,13 @@ fn the_front_has_who_is_beaten_by_nobody() {
 }
 
 #[test]
+fn equals_are_on_the_front_together() {
+    let of = |name: &str| run(name, &[(Load::closed(1), spread(300, 100.0, 1))]);
+    let runs = compare(&[of("a.json"), of("b.json")], None, Confidence::C95);
+    assert_eq!(runs.pareto.iter().map(|point| point.on_front).collect::<Vec<_>>(), [true, true]);
+}
+
+#[test]
 fn every_width_shows_the_same_and_fits() {
     let wide = text(250);
     assert!(wide.contains("A  a.json") && wide.contains("≈ ("), "{wide}");

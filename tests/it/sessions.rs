@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokload::metrics::{Class, Flags, Record};
 use tokload::mock::Faults;
 use tokload::model::{self, Batching, PrefixCache, Serving};
-use tokload::plan::{Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Slo, Stop};
+use tokload::plan::{Aborts, Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Slo, Stop};
 use tokload::run::Sessions;
 use tokload::summary::{self, Input};
 
@@ -262,4 +262,22 @@ fn a_server_is_told_what_it_said_whatever_the_number_of_shards() {
         }
     }
     assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+}
+
+#[test]
+fn users_give_up_any_turn_of_a_session_and_as_many_as_they_are_to() {
+    let mut plan = plan(3);
+    plan.workload.aborts = Some(Aborts { share: 0.3, after_s: None, after_tokens: Some(2) });
+    let run = rig::simulate(&plan, serving(), &level(constant(10.0), Some(1000), None));
+    let of = |turn: u16, class| {
+        let records = run.measured().into_iter();
+        records.filter(|record| record.turn == turn && record.outcome.class == class).count()
+    };
+    // Of 1000 first, 700 second and 490 third turns 300, 210 and 147; five standard deviations are 73, 74 and 67.
+    for (turn, expected, deviation) in [(0, 300, 73), (1, 210, 74), (2, 147, 67)] {
+        let left = of(turn, Class::Cancelled);
+        assert!(left.abs_diff(expected) <= deviation, "turn {turn}: {left}");
+        let went_on = of(turn, Class::Ok);
+        assert_eq!(went_on + left, if turn == 0 { 1000 } else { of(turn - 1, Class::Ok) });
+    }
 }

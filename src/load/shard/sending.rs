@@ -45,7 +45,7 @@ impl Shard {
         };
         let route = work.leg.target.route_of(due.index);
         let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
-        let (abort, read_rate) = (conduct.abort(item).unwrap_or_default(), conduct.read_rate(item));
+        let (abort, read_rate) = (conduct.abort(item, due.turn).unwrap_or_default(), conduct.read_rate(item));
         let record = work.leg.record_of(&due, permit, read_rate.is_some());
         self.gauges.on_sent();
         let now = self.pace.clock().now();

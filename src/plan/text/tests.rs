@@ -58,6 +58,13 @@ fn every_distribution_round_trips_and_whole_numbers_are_numbers() {
         Distribution::Uniform { min: 1, max: 3 },
     ] {
         let mut plan = full_plan();
+        let lengths = Lengths::Drawn(distribution.clone());
+        plan.workload.conversation = Some(Conversation {
+            turns: lengths.clone(),
+            delay_ms: lengths.clone(),
+            later_words: Some(lengths),
+            ..Conversation::default()
+        });
         plan.workload.input_words = Lengths::Drawn(distribution);
         plan.workload.output_tokens = Lengths::Fixed(7);
         plan.workload.prefix = None;

@@ -164,11 +164,17 @@ impl Notes<'_> {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
             let asked = level.asked_s().map(|asked| {
-                let asked = match setting.load.rate() {
-                    Some(rate) => format!("asked {} req/s", format::typed(share.rate(rate))),
-                    None => format!("asked {} req/s on average", format::rate(share.rate(asked))),
+                // What was planned are requests, and conversations have several.
+                let (unit, planned) = match level.sessions {
+                    Some(_) => ("sessions/s", None),
+                    None => ("req/s", planned_rate(level)),
                 };
-                match planned_rate(level) {
+                let asked = match setting.load.rate() {
+                    Some(rate) if share.of > 1 => format!("asked {} {unit}", format::rate(share.rate(rate))),
+                    Some(rate) => format!("asked {} {unit}", format::typed(rate)),
+                    None => format!("asked {} {unit} on average", format::rate(share.rate(asked))),
+                };
+                match planned {
                     Some(planned) => format!("{asked}, planned {}", format::rate(planned)),
                     None => asked,
                 }

@@ -39,7 +39,7 @@ pub(super) fn rows(run: &RunFile) -> Vec<Row> {
 pub(super) fn notes(run: &RunFile) -> Vec<Note> {
     let several = run.levels.len() > 1;
     let of_level = |level: &LevelBlock| {
-        let text = said(&level.sessions?);
+        let text = said(&level.sessions?, level.counts.cancelled > 0);
         Some(Note {
             warning: level.sessions?.broken > 0,
             text: if several { format!("{}: {text}", level.label) } else { text },
@@ -48,7 +48,8 @@ pub(super) fn notes(run: &RunFile) -> Vec<Note> {
     run.levels.iter().filter_map(of_level).collect()
 }
 
-fn said(sessions: &Sessions) -> String {
+/// Where requests were `cancelled`, their sessions are among those that were cut off.
+fn said(sessions: &Sessions, cancelled: bool) -> String {
     let Sessions { begun, finished, broken, cut, turns_broken, turns_cut } = *sessions;
     let turns = |n: u64| if n == 1 { "1 turn".to_owned() } else { format!("{n} turns") };
     let mut text = format!("sessions: {begun} begun, {finished} finished");
@@ -56,7 +57,8 @@ fn said(sessions: &Sessions) -> String {
         text += &format!(", {broken} ended by a failed turn ({} behind it never sent)", turns(turns_broken));
     }
     if cut > 0 {
-        text += &format!(", {cut} cut off by the end of the level ({} not sent)", turns(turns_cut));
+        let by = if cancelled { "their users or the end of the level" } else { "the end of the level" };
+        text += &format!(", {cut} cut off by {by} ({} not sent)", turns(turns_cut));
     }
     text
 }

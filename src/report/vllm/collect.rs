@@ -122,6 +122,8 @@ fn stored_gaps(block: &LevelBlock, selection: &Selection) -> Option<Spread> {
 fn rate(load: &Load) -> Option<f64> {
     match load.arrivals {
         Arrivals::Constant { rate } | Arrivals::Gamma { rate, .. } | Arrivals::Poisson { rate } => Some(rate),
+        // As `bench serve` has it, whose gaps are stretched to the number of requests.
+        Arrivals::Varying(ref varying) => varying.rate.steady(),
         _ => None,
     }
 }

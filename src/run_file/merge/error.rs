@@ -18,6 +18,11 @@ pub enum MergeError {
         /// In what, with both values.
         what: String,
     },
+    /// It is a result of another tool, which has no plan to hold the others against.
+    Imported {
+        /// The file.
+        path: PathBuf,
+    },
     /// A level's setting or counts are not ones that this tokload knows.
     Malformed {
         /// The file.
@@ -92,6 +97,11 @@ impl fmt::Display for MergeError {
                  same --seed",
                 first.display(),
                 other.display()
+            ),
+            MergeError::Imported { path } => write!(
+                f,
+                "{} was imported, and only shares of a run by tokload are merged: give the files that run --share saved",
+                path.display()
             ),
             MergeError::Malformed { path, source } => {
                 write!(f, "{} is a run file, but its parts cannot be read: {source}", path.display())

@@ -243,6 +243,9 @@ impl Member {
         let loaded = Loaded::open(path).map_err(MergeError::Read)?;
         let malformed = |source| MergeError::Malformed { path: path.to_owned(), source };
         let run = &loaded.run;
+        if run.imported.is_some() {
+            return Err(MergeError::Imported { path: path.to_owned() });
+        }
         if run.merged.is_some() {
             return Err(MergeError::Merged { path: path.to_owned() });
         }

@@ -68,6 +68,10 @@ fn window_short(facts: &Facts) -> Option<Finding> {
 /// Planned sends over the time they were planned for, against the rate asked for, in standard deviations of the
 /// process: `rate * cv / sqrt(n)`.
 fn realised_rate(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    // A rate of conversations is one of sessions; what was planned are turns, most of them by answers.
+    if plan.workload.conversation.is_some() {
+        return None;
+    }
     let share = plan.own_share();
     let (n, times) = (facts.counts.planned as f64, facts.times);
     let (from_s, s) = if times.whole_level { (0.0, times.planned_s) } else { (times.cut_s, times.window_s) };

@@ -273,6 +273,17 @@ fn a_rate_may_be_off_by_three_deviations_of_its_process() {
 }
 
 #[test]
+fn turns_are_not_held_against_a_rate_of_sessions() {
+    let mut plan = Plan::new(1);
+    plan.workload.conversation = Some(crate::plan::Conversation::default());
+    // Three turns of each session, all planned.
+    let found = found_with(&plan, |f| {
+        (f.level.load.arrivals, f.times.planned_s) = (Arrivals::Poisson { rate: 10.0 }, 1000.0 / 30.0);
+    });
+    assert!(found.iter().all(|finding| finding.rule != Rule::RealisedRateOff), "{found:?}");
+}
+
+#[test]
 fn a_rate_that_varies_is_held_against_what_was_asked_over_the_same_time() {
     // From 0 to 20/s in 100 s, then 20/s: 1000 requests in the first 100 s, and 2000 in 150.
     let pieces = vec![Piece::ramp(0.0, 20.0, 100.0, Shape::Linear)];

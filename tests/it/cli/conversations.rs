@@ -192,8 +192,24 @@ fn a_dry_run_shows_the_turns_of_sessions_and_a_plan_keeps_them() {
     );
     assert!(shown.contains("#   turn 2 250ms after the answer, 20 words more, max_tokens 64: "), "{shown}");
     assert!(shown.contains("#   and 2 more turns"), "{shown}");
+    // Later turns repeat answers, of which no cache's share is known before.
+    let common = "--shared-system-prompt-length 50";
+    assert!(!printed(&format!("{line} {common} --dry-run")).contains("prefix cache"));
     let plan = printed(&format!("{line} --print-config"));
     std::fs::write(dir.path("plan.toml"), plan).unwrap();
     let again = printed("simulate --config plan.toml --dry-run");
     assert_eq!(again, shown);
+}
+
+#[test]
+fn a_rate_is_one_of_sessions_and_users_who_go_away_end_them() {
+    let dir = Dir::new();
+    let said = dir.tokload(
+        "simulate --multi-turn --request-rate 2 --num-prompts 40 --random-output-len 4 --seed 3 --no-save \
+         --request-cancellation-rate 20",
+    );
+    let shown = said.shows(0).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("asked 2 sessions/s; "), "{shown}");
+    assert!(!shown.contains("realised_rate_off") && !shown.contains("planned 5"), "{shown}");
+    assert!(shown.contains("cut off by their users or the end of the level"), "{shown}");
 }

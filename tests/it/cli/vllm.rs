@@ -87,6 +87,15 @@ fn a_line_per_level_is_added_and_a_file_that_is_there_is_kept() {
         let users: Vec<&Value> = lines.iter().map(|line| &line["max_concurrency"]).collect();
         assert_eq!(users, [1, 2].repeat(round));
     }
+    // `bench serve` stretches gaps, which takes nothing from the rate that was asked for.
+    let serve = format!("bench serve --base-url {} {SERVE} --burstiness 0.5", url(&mock));
+    let said = dir.tokload(&format!("{serve} --request-rate 200 --save-result --result-filename rate.json"));
+    assert_eq!(number(&said.out, "Request rate configured (RPS):"), 200.0, "{said:?}");
+    let saved = json(&dir.path("rate.json"));
+    assert_eq!((saved["request_rate"].as_f64(), saved["burstiness"].as_f64()), (Some(200.0), Some(0.5)));
+    // What was imported is no share of a run.
+    dir.tokload("import rate.json --output-file imported.json").shows(0);
+    dir.tokload("merge imported.json --output-file x.json").refuses(2, &["imported", "--share"]);
     dir.tokload(&run(&url(&mock), "-c 1 --save-result --result-filename all.jsonl")).refuses(2, &["--force"]);
     dir.tokload(&run(&url(&mock), "-c 1,2 --save-result --result-filename b.json"))
         .refuses(2, &["2 levels", "--append-result"]);
