@@ -378,7 +378,7 @@ pub(super) fn conclude(finished: Finished, gate: Gate) -> Result<Exit, Failure> 
     // A search drives a server beyond what it can: what failed there is part of the answer.
     if let Some(capacity) = &finished.run.capacity {
         return Ok(match capacity.answer.ending {
-            Ending::NothingHolds => Exit::GateFailed,
+            Ending::NothingHolds | Ending::TooFew => Exit::GateFailed,
             _ => exit_of(&finished.run, gate.strict),
         });
     }

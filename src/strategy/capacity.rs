@@ -91,6 +91,8 @@ pub enum Ending {
     Found,
     /// Not even the lowest load that was tried holds.
     NothingHolds,
+    /// The first load had too few requests, at its greatest length, to show that it holds.
+    TooFew,
     /// All loads hold, up to the highest that was to be tried.
     AllHold,
     /// Before its end: by the user, for lack of time, or by a fault.
@@ -132,6 +134,8 @@ pub fn next(search: &Search, trials: &[Trial]) -> Step {
             Some(load) => attempt(load, Stage::Confirm),
             None => Step::Over,
         },
+        // Fewer of what was all good and too little would show no more.
+        (None, Some(_)) if too_few(trials) => Step::Over,
         (None, Some(high)) => match halved(search, high) {
             Some(load) => attempt(load, Stage::Bracket),
             None => Step::Over,
@@ -176,6 +180,7 @@ pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
     let low = state.confirmed.or(state.low);
     let ending = match (low, state.high) {
         _ if broken_off => Ending::BrokenOff,
+        (None, _) if too_few(trials) => Ending::TooFew,
         (None, _) => Ending::NothingHolds,
         (Some(_), None) => Ending::AllHold,
         (Some(_), Some(_)) => Ending::Found,
@@ -241,6 +246,12 @@ impl State {
             _ => Step::Over,
         })
     }
+}
+
+/// Whether the last load stayed undecided without a single miss: its greatest length has too few requests to show anything.
+fn too_few(trials: &[Trial]) -> bool {
+    let last = trials.last().filter(|trial| trial.is_undecided());
+    last.and_then(|trial| trial.judged).is_some_and(|judged| judged.good == judged.n)
 }
 
 /// How near two loads are that need not be told apart any more.

@@ -10,6 +10,10 @@ use crate::plan::{Axis, Error, Plan, Search};
 /// Options that fix what is to be varied, and values that cannot be read.
 pub fn prepared(own: &FindCapacityArgs, plan: &RunArgs, from_file: bool) -> Result<RunArgs, Error> {
     let mut args = plan.clone();
+    if plan.share.is_some() {
+        let remedy = "leave it out: search by one process, and give the load that was found to all";
+        return Err(Error::new("--share", "the next load depends on the answers of all", remedy));
+    }
     let Some(vary) = axis(own, plan, from_file)? else { return Ok(args) };
     let (fixed, place) = match vary {
         Axis::Concurrency => ("--max-concurrency", &mut args.max_concurrency),

@@ -43,6 +43,11 @@ fn first(search: &Search, answer: &Answer, binding: Option<&Binding>) -> String 
         (None, Some(high)) if answer.ending == Ending::NothingHolds => {
             format!("capacity: none, not even {} leaves {wish}: {}", vary.in_words(high), limit(high))
         }
+        (None, Some(high)) if answer.ending == Ending::TooFew => format!(
+            "capacity: not known: {} had {} requests, all good, which are too few to show {wish}",
+            vary.in_words(high),
+            answer.requests
+        ),
         (None, _) => "capacity: the search was broken off before anything was known".to_owned(),
         (Some(low), high) => {
             let sure = format!("{} %", share(answer.confidence));
@@ -128,9 +133,9 @@ fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
         Ending::AllHold => {
             lines.push(format!("{} is the highest load that was to be tried (--max)", search.max));
         }
-        Ending::Found | Ending::NothingHolds => {}
+        Ending::Found | Ending::NothingHolds | Ending::TooFew => {}
     }
-    if let (false, Some(high)) = (answer.decided, answer.high) {
+    if let (false, Some(high)) = (answer.decided || answer.ending == Ending::TooFew, answer.high) {
         lines.push(format!(
             "{high} stayed undecided at its greatest length and counts as not holding: capacity may be higher"
         ));

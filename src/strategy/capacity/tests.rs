@@ -197,3 +197,20 @@ fn levels_are_long_enough_for_their_question() {
         (Arrivals::Gamma { rate: 40.0, burstiness: 0.5 }, Some(9))
     );
 }
+
+#[test]
+fn too_few_requests_decide_nothing_and_lower_loads_would_not_either() {
+    let undecided = Judged { good: 100, upper: 1.0, lower: 0.7, ..judged(Judgement::Undecided) };
+    let trial = Trial {
+        load: 1.0,
+        stage: Stage::Bracket,
+        judged: Some(undecided),
+        medians: Medians::default(),
+        limits: Vec::new(),
+    };
+    let search = Search::along(Axis::Speedup);
+    let trials = [trial];
+    assert_eq!(next(&search, &trials), Step::Over);
+    let answer = answer(&search, &trials, false);
+    assert_eq!((answer.low, answer.ending), (None, Ending::TooFew));
+}

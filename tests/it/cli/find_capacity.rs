@@ -61,6 +61,7 @@ fn a_search_says_what_it_does_not_go_with() {
         ("simulate --find-capacity --goodput none", "a search needs limits to keep"),
         ("simulate --find-capacity --num-runs 3", "--num-runs"),
         ("simulate --find-capacity --until-ci 5%", "--until-ci"),
+        ("simulate --find-capacity --share 1/2", "depends on the answers of all"),
         ("simulate --find-capacity --request-cancellation-rate 100", "--request-cancellation-rate"),
         ("simulate --find-capacity --read-rate 500", "--read-rate"),
         ("simulate --find-capacity --resume x.json", "a simulation is quick"),
