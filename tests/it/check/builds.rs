@@ -72,7 +72,7 @@ pub fn run_file(plan: &Plan, server: model::Settings) -> (RunFile, Vec<Option<Ve
     let target = Target {
         routes: vec![route],
         templates: vec![plan.template("simulated").expect("a template")],
-        content: tokload::workload::Content::new(&plan),
+        content: tokload::workload::Content::new(plan),
         mix: tokload::workload::Mix::equal(1),
     };
     let mut engine = SimEngine::new(sim::Setup {
