@@ -688,8 +688,8 @@ pub struct CheckArgs {
     #[argh(option, arg_name = "run", short = 'b')]
     pub baseline: Vec<String>,
     /// most that a figure may get worse by, as in ttft_p99=10%, of shares in points, as in attainment=5%; off takes its
-    /// limit away, and none alone all that are there by default; repeatable (default: ttft_p50=5%, ttft_p90=10%,
-    /// tpot_p50=5%, tpot_p90=10%, attainment=5%, failed=1%, and out_tok_s=5% in closed loops and where a queue grows)
+    /// limit away, and none alone all that are there by default; repeatable (default: ttft_p50=5%, tpot_p50=5%,
+    /// attainment=5%, failed=1%, and out_tok_s=5% in closed loops and where a queue grows)
     #[argh(option, arg_name = "figure=share")]
     pub max_degradation: Vec<String>,
     /// most that TTFT p50 may get longer by, in percent (default: 5)

@@ -179,7 +179,8 @@ fn surroundings(base: &RunFile, other: &RunFile, remarks: &mut Vec<Remark>) {
         reset(other),
     );
     for name in base.metadata.keys().chain(other.metadata.keys()).collect::<BTreeSet<_>>() {
-        let of = |run: &RunFile| run.metadata.get(name).cloned();
+        let cut = |text: &String| text.chars().take(VALUE_CHARS_MAX).collect::<String>();
+        let of = |run: &RunFile| run.metadata.get(name).map(cut);
         compare(Grade::Info, "server", &format!("--metadata {name}"), of(base), of(other));
     }
 }

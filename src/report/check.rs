@@ -31,7 +31,8 @@ pub fn write(report: &Report, style: Style, out: &mut impl Write) -> io::Result<
     terminal::table(&Table { head: "load", columns: COLUMNS.to_vec(), rows }, style, out)?;
     writeln!(out)?;
     let shared = format!(
-        "intervals: all {} hold together with {} %; a limit is on what the interval can be, not on the change seen",
+        "intervals: all {} hold together with {} %; those of shares are in points; a limit is on what the interval can \
+         be, not on the change seen",
         report.comparisons,
         format::typed((report.confidence * 1e4).round() / 1e2)
     );
@@ -84,10 +85,10 @@ pub fn conclusion(report: &Report) -> String {
 }
 
 const COLUMNS: &[Column] = &[
-    column("", "baseline"),
-    column("", "candidate"),
-    column("change", "seen"),
-    column("change", "interval"),
+    column("", "before"),
+    column("", "now"),
+    column("change %", "seen"),
+    column("change %", "interval"),
     column("", "limit"),
     column("", "outcome"),
 ];
@@ -127,12 +128,12 @@ fn row_of(checked: &Checked) -> Row {
             Against::Nothing => Cell::Blank,
         },
         shown(checked.candidate),
-        difference.map_or(Cell::Absent, |of| Cell::Number(change(checked.figure, of.change))),
+        difference.map_or(Cell::Absent, |of| Cell::Number(end(checked.figure, of.change))),
         difference.map_or(Cell::Absent, |of| Cell::Number(interval(checked.figure, &of))),
-        Cell::Number(limit(checked)),
+        Cell::Number(without_unit(&limit(checked))),
         outcome(checked.outcome),
     ];
-    Row { label: format!("  {}{}", checked.figure, unit(checked.figure)), cells, second: false }
+    Row { label: format!(" {}{}", checked.figure, unit(checked.figure)), cells, second: false }
 }
 
 fn outcome(outcome: Outcome) -> Cell {
@@ -171,25 +172,31 @@ pub(super) fn value(figure: Figure, value: f64) -> String {
     }
 }
 
-/// A change with its sign: `+8.9 %`, of a share `-1.25 pt`.
+/// A change with its sign and unit: `+8.9 %`, of a share `-1.25 pt`.
 pub(super) fn change(figure: Figure, change: f64) -> String {
-    match figure.scale() {
-        Scale::Relative => format!("{:+.1} %", positive_zero(change * 100.0, 1)),
-        Scale::Points => format!("{:+.2} pt", positive_zero(change * 100.0, 2)),
-    }
+    let unit = if figure.scale() == Scale::Relative { "%" } else { "pt" };
+    format!("{} {unit}", end(figure, change))
 }
 
 /// Both ends of a change: `+6.1 to +11.8`, without the unit.
 pub(super) fn interval(figure: Figure, difference: &Difference) -> String {
-    let end = |end: Option<f64>, open: &str| match (end, figure.scale()) {
-        (None, _) => open.to_owned(),
-        (Some(end), Scale::Relative) => format!("{:+.1}", positive_zero(end * 100.0, 1)),
-        (Some(end), Scale::Points) => format!("{:+.2}", positive_zero(end * 100.0, 2)),
-    };
+    let known = |end: Option<f64>| end.map_or_else(|| "?".to_owned(), |end| self::end(figure, end));
     match (difference.low, difference.high) {
         (None, None) => "not known".to_owned(),
-        (low, high) => format!("{} to {}", end(low, "?"), end(high, "?")),
+        (low, high) => format!("{} to {}", known(low), known(high)),
     }
+}
+
+/// A change with its sign, in percent or points.
+pub(super) fn end(figure: Figure, change: f64) -> String {
+    match figure.scale() {
+        Scale::Relative => format!("{:+.1}", positive_zero(change * 100.0, 1)),
+        Scale::Points => format!("{:+.2}", positive_zero(change * 100.0, 2)),
+    }
+}
+
+fn without_unit(text: &str) -> String {
+    text.split(' ').next().unwrap_or_default().to_owned()
 }
 
 /// No minus before a number that is shown as 0.

@@ -102,8 +102,7 @@ fn changed(figure: &ComparedFigure, place: usize) -> Cell {
     if difference.direction().is_eq() {
         return Cell::Number(format!("{SAME} ({interval})"));
     }
-    let seen = super::check::change(figure.figure, difference.change);
-    let seen = seen.split(' ').next().unwrap_or_default();
+    let seen = super::check::end(figure.figure, difference.change);
     Cell::Number(format!("{seen} ({interval})"))
 }
 

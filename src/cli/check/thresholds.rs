@@ -168,28 +168,18 @@ mod tests {
         let defaults = limits(&CheckArgs::default());
         assert_eq!(
             defaults,
-            [
-                "ttft_p50=0.05",
-                "ttft_p90=0.1",
-                "tpot_p50=0.05",
-                "tpot_p90=0.1",
-                "out_tok_s=0.05",
-                "attainment=0.05",
-                "failed=0.01"
-            ]
+            ["ttft_p50=0.05", "tpot_p50=0.05", "out_tok_s=0.05", "attainment=0.05", "failed=0.01"]
         );
         let args = CheckArgs {
             max_ttft_degradation_pct: Some("15".to_owned()),
             max_goodput_degradation_pct: Some("7.5 %".to_owned()),
-            ..general(&["ttft_p99=20%", "ttft_p90=off", "tpot_p50:0.02"])
+            ..general(&["ttft_p99=20%", "out_tok_s=off", "tpot_p50:0.02"])
         };
         assert_eq!(
             limits(&args),
             [
                 "ttft_p50=0.15",
                 "tpot_p50=0.02",
-                "tpot_p90=0.1",
-                "out_tok_s=0.05",
                 "attainment=0.05",
                 "failed=0.01",
                 "goodput_s=0.075",

@@ -19,7 +19,7 @@ use tokload::time::Stamp;
 
 /// A server of 16 slots whose prompts take `prefill` times as long as usual; each step's cost wavers by 10 %.
 pub fn build(prefill: f64) -> model::Settings {
-    let usual = Cost { base_ms: 8.0, per_sequence_ms: 0.5, per_prefill_token_ms: 0.25 };
+    let usual = Cost { base_ms: 15.0, per_sequence_ms: 0.3, per_prefill_token_ms: 0.1 };
     let cost = Cost { per_prefill_token_ms: usual.per_prefill_token_ms * prefill, ..usual };
     model::Settings::serving(Serving::Batching(Batching {
         slots: 16,
@@ -29,11 +29,11 @@ pub fn build(prefill: f64) -> model::Settings {
     }))
 }
 
-/// A closed loop of four users, an open one of 6 requests a second and one of 9: less than half of what the server can
-/// do, and two thirds.
+/// A closed loop of four users, an open one of 8 requests a second and one of 14: a third of what the server can do, and
+/// more than half.
 pub fn loads() -> Vec<Load> {
     let open = |rate| Load { arrivals: Arrivals::Poisson { rate }, cap: None, users: None, think_s: 0.0 };
-    vec![Load::closed(4), open(6.0), open(9.0)]
+    vec![Load::closed(4), open(8.0), open(14.0)]
 }
 
 /// A plan of `loads` with so many requests each; prompts differ in length by a factor of two and more.
