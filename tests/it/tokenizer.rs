@@ -3,7 +3,7 @@
 //! The vocabulary (`tools/make_tiny_tokenizer.py`) knows 80 of the 1024 words; the others are several tokens each.
 
 use tokload::metrics::Phase;
-use tokload::plan::{Begins, Found, Prefix, Tokens, Workload};
+use tokload::plan::{Begins, Found, Plan, Prefix, Tokens, Workload};
 use tokload::workload::measure::{Unfit, Wish, measure};
 use tokload::workload::tokenizer::Tokenizer;
 use tokload::workload::{Content, Item, Pieces};
@@ -21,9 +21,10 @@ fn found(tokenizer: &Tokenizer, ids: bool) -> Found {
 
 fn content(found: Found, change: impl FnOnce(&mut Workload)) -> Content {
     let tokens = Tokens { tokenizer: Some("t".to_owned()), ids: !found.ids.is_empty(), found: Some(found) };
-    let mut workload = Workload { tokens: Some(tokens), ..Workload::default() };
-    change(&mut workload);
-    Content::new(&workload)
+    let mut plan = Plan::new(7);
+    plan.workload.tokens = Some(tokens);
+    change(&mut plan.workload);
+    Content::new(&plan)
 }
 
 fn prompt(content: &Content, index: u64) -> String {
@@ -54,7 +55,7 @@ fn what_prompts_share_is_as_long_as_asked_too() {
     let tokenizer = tokenizer();
     let content = content(found(&tokenizer, false), |workload| {
         workload.input_words = 21.into();
-        workload.prefix = Some(Prefix { words: 40, pool: 1 });
+        workload.prefix = Some(Prefix::new(40, 1));
     });
     let of = |index| tokenizer.tokens(&prompt(&content, index)).unwrap();
     let first = of(0);
