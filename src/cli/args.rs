@@ -619,9 +619,10 @@ pub struct FindCapacityArgs {
 /// Print the table of a saved run again, also under another SLO.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ReportArgs {
-    /// the saved run, a tokload-TIME.json
+    /// the saved run, a tokload-TIME.json; of several the first is reported and the others overlay it in the charts of
+    /// html
     #[argh(positional, arg_name = "run")]
-    pub run: String,
+    pub runs: Vec<String>,
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
@@ -635,9 +636,15 @@ pub struct ReportArgs {
     /// percentiles of vLLM's block, a comma list of numbers from 0 to 100 (default: 99)
     #[argh(option, arg_name = "p,...")]
     pub metric_percentiles: Option<String>,
-    /// result on standard output: table or json (default: table)
+    /// form of the report: table, json, markdown, html or csv (default: that of the name of --output, else table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,
+    /// file to write the report to, over an existing one (default: standard output)
+    #[argh(option, arg_name = "file")]
+    pub output: Option<String>,
+    /// directory to write each chart to, as NAME.svg and NAME.png (default: no charts but those of html)
+    #[argh(option, arg_name = "dir")]
+    pub charts: Option<String>,
     /// also say in words why throughput bends, with Little's law line by line (default: off)
     #[argh(switch)]
     pub explain: bool,

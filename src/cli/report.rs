@@ -1,12 +1,15 @@
-//! `report`: the table of a saved run again, also under other SLOs, and the run in words.
+//! `report`: a saved run again, also under other SLOs, in several forms; and the run in words.
+
+pub(in crate::cli) mod page;
 
 use std::path::Path;
 
+use self::page::{Form, Place};
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::metric_view::{MetricView, Words};
-use crate::cli::run::{exit_of, show_run, terminal_style};
+use crate::cli::run::{exit_of, terminal_style};
 use crate::cli::value::{self, Format};
 use crate::cli::{print, vllm_result, with_stdout};
 use crate::model::Settings;
@@ -16,24 +19,38 @@ use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
 
 pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
-    let format = args.format.as_deref().map_or(Ok(Format::default()), |text| value::format("--format", text));
-    let format = format.map_err(Failure::bad)?;
+    let form = Form::of(args.format.as_deref(), args.output.as_deref()).map_err(Failure::bad)?;
+    let place = Place::of(args.output.as_deref(), &args.runs).map_err(Failure::bad)?;
     for (option, given) in [("--explain", args.explain), ("--findings", args.findings)] {
-        if given {
-            for_reading(option, format).map_err(Failure::bad)?;
+        if given && (form != Form::Table || args.output.is_some()) {
+            let remedy = "leave out one of the two";
+            let wrong = "is text for a terminal, which has no place beside another format or --output";
+            return Err(Failure::bad(Error::new(option, wrong, remedy)));
         }
     }
-    let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
+    let (first, others) = named_runs(args, form)?;
+    let loaded = Loaded::open(Path::new(first)).map_err(Failure::bad)?;
     let vllm = as_vllm(args, &loaded)?;
-    let run = if args.goodput.is_empty() {
-        loaded.run
+    let slo = if args.goodput.is_empty() {
+        None
     } else {
-        let slo = value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?;
-        loaded.judged_by(&slo).map_err(Failure::bad)?
+        Some(value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?)
     };
+    let run = judged(loaded, slo.as_ref())?;
+    let overlays = others
+        .iter()
+        .enumerate()
+        .map(|(place, path)| {
+            let loaded = Loaded::open(Path::new(path)).map_err(Failure::bad)?;
+            Ok((page::name_of(place + 1), judged(loaded, slo.as_ref())?))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
     match vllm {
-        Some(levels) => vllm_result::show(&run, &levels, format, false)?,
-        None => show_run(&run, format, &[], None)?,
+        Some(levels) => vllm_block(&run, &levels, form, &place)?,
+        None => page::write(form, &run, &overlays, terminal_style(), &place)?,
+    }
+    if let Some(directory) = &args.charts {
+        page::draw_all(&page::charts(&run, &overlays), directory)?;
     }
     if args.findings {
         let noted = view::noted(&run);
@@ -46,6 +63,39 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         explain(&run)?;
     }
     Ok(exit_of(&run, args.strict))
+}
+
+/// The run that is reported, and those that overlay its charts.
+fn named_runs(args: &ReportArgs, form: Form) -> Result<(&String, &[String]), Failure> {
+    let Some((first, others)) = args.runs.split_first() else {
+        return Err(Failure::bad(Error::new("report", "has no run", "give the file of a saved run")));
+    };
+    if !others.is_empty() && form != Form::Html && args.charts.is_none() {
+        let remedy = "give --format html, or set runs side by side by tokload compare";
+        return Err(Failure::bad(Error::new("report", "shows one run, several are given", remedy)));
+    }
+    Ok((first, others))
+}
+
+fn judged(loaded: Loaded, slo: Option<&Slo>) -> Result<RunFile, Failure> {
+    match slo {
+        None => Ok(loaded.run),
+        Some(slo) => loaded.judged_by(slo).map_err(Failure::bad),
+    }
+}
+
+/// The block of vLLM's client, which has two forms.
+fn vllm_block(run: &RunFile, levels: &[vllm::Level], form: Form, place: &Place) -> Result<(), Failure> {
+    let format = match (form, place) {
+        (Form::Json, Place::Output) => Format::Json,
+        (Form::Table, Place::Output) => Format::Table,
+        _ => {
+            let remedy = "leave out --output, and give --format table or json";
+            let wrong = "vllm is printed as a table or as JSON only";
+            return Err(Failure::bad(Error::new("--metric-view", wrong, remedy)));
+        }
+    };
+    vllm_result::show(run, levels, format, false)
 }
 
 /// The levels as vLLM's client would have them, where they are asked for.

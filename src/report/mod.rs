@@ -4,10 +4,15 @@
 //! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
 //! they hang together.
 
+pub mod chart;
 pub mod check;
+pub mod csv;
 pub mod explain;
 pub mod format;
+pub mod html;
 pub mod json;
+pub mod markdown;
+pub mod picture;
 pub mod progress;
 pub mod selftest;
 pub mod side_by_side;

@@ -165,7 +165,7 @@ fn blocks(view: &Table, room: usize) -> Vec<Block> {
 /// Widths of the columns of a group: their widest text, and the first one wider where the group's name needs it.
 fn group_widths(view: &Table, columns: std::ops::Range<usize>) -> Vec<usize> {
     let widest = |column: usize| {
-        let cells = view.rows.iter().map(|row| width(text(&row.cells[column])));
+        let cells = view.rows.iter().map(|row| width(row.cells[column].text()));
         cells.chain([width(view.columns[column].name)]).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = columns.clone().map(widest).collect();
@@ -206,7 +206,7 @@ fn line(row: &Row, block: &Block, label_width: usize, style: Style) -> String {
             Cell::Number(_) if row.second => DIM,
             Cell::Blank | Cell::Number(_) | Cell::Unsupported(_) => "",
         };
-        line += &style.paint(&right(text(cell), width + GAP), code);
+        line += &style.paint(&right(cell.text(), width + GAP), code);
     }
     line
 }
@@ -250,19 +250,6 @@ fn wrap(out: &mut impl Write, style: Style, indent: &str, text: &str) -> io::Res
         first = false;
     }
     writeln!(out)
-}
-
-fn text(cell: &Cell) -> &str {
-    match cell {
-        Cell::Absent => "–",
-        Cell::Blank => "",
-        Cell::Failed => "failed",
-        Cell::Failures(text)
-        | Cell::Growing(text)
-        | Cell::Number(text)
-        | Cell::Suspect(text)
-        | Cell::Unsupported(text) => text,
-    }
 }
 
 fn right(text: &str, room: usize) -> String {

@@ -2,6 +2,7 @@
 
 use super::{Cell, Column, Note, Row};
 use crate::metrics::metric::Metric;
+use crate::plan::Plan;
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{GroupBlock, LevelBlock};
@@ -24,27 +25,30 @@ pub(super) const COLUMNS: &[Column] = &[
 /// One row for each group of each level.
 pub(super) fn rows(run: &RunFile) -> Vec<Row> {
     let plan = run.plan.read().ok();
-    let named = |key: GroupKey| {
-        let target = plan.as_ref().map(|plan| &plan.target);
-        let known = match key {
-            GroupKey::SlowReaders => Some("slow readers".to_owned()),
-            GroupKey::Model(place) => target.and_then(|t| t.models.get(usize::from(place)).cloned()),
-            GroupKey::Endpoint(place) => {
-                target.and_then(|t| Some(t.endpoints.get(usize::from(place))?.url.clone()))
-            }
-        };
-        known.unwrap_or_else(|| match key {
-            GroupKey::Model(place) => format!("model {}", place + 1),
-            GroupKey::Endpoint(place) => format!("endpoint {}", place + 1),
-            GroupKey::SlowReaders => String::new(),
-        })
-    };
     let row = |level: &LevelBlock, group: &GroupBlock| {
-        let name = named(group.of);
+        let name = name_in(plan.as_ref(), group.of);
         let label = if run.levels.len() > 1 { format!("{}, {name}", level.label) } else { name };
         Row { label: format::one_line(&label, LABEL_CHARS_MAX), cells: cells(group), second: false }
     };
     run.levels.iter().flat_map(|level| level.groups.iter().map(move |group| row(level, group))).collect()
+}
+
+/// What a part of the levels of `run` is called: the model's name, the endpoint's URL.
+pub fn group_name(run: &RunFile, of: GroupKey) -> String {
+    format::one_line(&name_in(run.plan.read().ok().as_ref(), of), LABEL_CHARS_MAX)
+}
+
+fn name_in(plan: Option<&Plan>, of: GroupKey) -> String {
+    let target = plan.map(|plan| &plan.target);
+    match of {
+        GroupKey::SlowReaders => "slow readers".to_owned(),
+        GroupKey::Model(place) => target
+            .and_then(|target| target.models.get(usize::from(place)).cloned())
+            .unwrap_or_else(|| format!("model {}", place + 1)),
+        GroupKey::Endpoint(place) => target
+            .and_then(|target| Some(target.endpoints.get(usize::from(place))?.url.clone()))
+            .unwrap_or_else(|| format!("endpoint {}", place + 1)),
+    }
 }
 
 /// What was given up, and whose latencies stand apart.

@@ -16,6 +16,7 @@ mod turns;
 mod until;
 
 pub use findings::{noted, of_plan};
+pub use groups::group_name;
 
 use crate::run_file::RunFile;
 
@@ -124,6 +125,31 @@ pub struct Note {
     pub warning: bool,
     /// The words.
     pub text: String,
+}
+
+impl Column {
+    /// Its heading with what it shares with its neighbours: `TTFT ms p50`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{} {}", self.group, self.name).trim().to_owned()
+    }
+}
+
+impl Cell {
+    /// What stands in the cell.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Cell::Absent => "–",
+            Cell::Blank => "",
+            Cell::Failed => "failed",
+            Cell::Failures(text)
+            | Cell::Growing(text)
+            | Cell::Number(text)
+            | Cell::Suspect(text)
+            | Cell::Unsupported(text) => text,
+        }
+    }
 }
 
 impl View {

@@ -1,0 +1,94 @@
+//! The whole distribution of each latency, on an axis of nines: the tail takes as much room as the rest.
+
+use super::{Axis, Chart, Named, Point, Scale, Series, named};
+use crate::metrics::Metric;
+use crate::run_file::schema::LevelBlock;
+use crate::stats::Histogram;
+
+const METRICS: [(&str, &str, Metric); 3] = [
+    ("ttft-nines", "TTFT by percentile", Metric::Ttft),
+    ("itl-nines", "ITL by percentile", Metric::Itl),
+    ("e2e-nines", "E2E by percentile", Metric::E2e),
+];
+
+pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
+    METRICS.map(|metric| chart(runs, metric)).into()
+}
+
+fn chart(runs: &[Named<'_>], (id, title, metric): (&'static str, &'static str, Metric)) -> Chart {
+    let with_values = |run: &Named<'_>| {
+        run.run.levels.iter().filter(|level| level.distributions.contains_key(&metric)).count()
+    };
+    let all: usize = runs.iter().map(with_values).sum();
+    let each = (LEVELS_MAX / runs.len().max(1)).max(1);
+    let mut series = Vec::new();
+    for run in runs {
+        let levels: Vec<&LevelBlock> =
+            run.run.levels.iter().filter(|level| level.distributions.contains_key(&metric)).collect();
+        for level in evenly(&levels, each) {
+            let histogram = level.distributions.get(&metric).and_then(|d| d.histogram());
+            let points = histogram.as_ref().map(points).unwrap_or_default();
+            series.push(Series::line(named(run, &level.label), points));
+        }
+    }
+    let shown = series.len();
+    let mut reading =
+        "Left of 90 % are nine requests of ten; each further mark is the slowest tenth of what is left."
+            .to_owned();
+    if shown < all {
+        reading += &format!(" {shown} of {all} levels are drawn, evenly chosen.");
+    }
+    let is_stripped = all > 0 && series.iter().all(|series| series.points.is_empty());
+    Chart {
+        id,
+        title,
+        reading,
+        x: Axis { title: "percentile", scale: Scale::Nines },
+        y: Axis { title: "ms", scale: Scale::Log },
+        series,
+        heat: None,
+        empty: is_stripped.then(|| "the file holds no histograms: only those of tokload do".to_owned()),
+    }
+}
+
+/// The share of values up to each bucket against its highest value, ms. The last bucket, beyond which there is nothing,
+/// lies at the share that its first value has.
+fn points(histogram: &Histogram) -> Vec<Point> {
+    let n = histogram.n();
+    let mut seen = 0;
+    let mut points: Vec<Point> = Vec::new();
+    for bucket in histogram.buckets() {
+        let before = seen;
+        seen += bucket.count;
+        let share = if seen >= n { before.max(n.saturating_sub(1)) } else { seen } as f64 / n.max(1) as f64;
+        let point = Point { x: share, y: Some(bucket.highest as f64 / 1e6), ..Point::default() };
+        // Neighbours that no eye can part are one.
+        let near = points.last().is_some_and(|last| {
+            let nines = |share: f64| -(1.0 - share).log10();
+            nines(share) - nines(last.x) < STEP_NINES && seen < n
+        });
+        if near {
+            let last = points.len() - 1;
+            points[last] = point;
+        } else {
+            points.push(point);
+        }
+    }
+    points
+}
+
+/// At most `most` of `levels`, evenly spaced, the first and the last among them.
+fn evenly<'a>(levels: &[&'a LevelBlock], most: usize) -> Vec<&'a LevelBlock> {
+    if levels.len() <= most {
+        return levels.to_vec();
+    }
+    if most == 1 {
+        return levels.last().copied().into_iter().collect();
+    }
+    (0..most).map(|place| levels[place * (levels.len() - 1) / (most - 1)]).collect()
+}
+
+/// More lines than this cannot be told apart.
+const LEVELS_MAX: usize = 8;
+/// Points lie at least so far apart.
+const STEP_NINES: f64 = 0.01;
