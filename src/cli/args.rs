@@ -656,6 +656,20 @@ pub struct ReportArgs {
     pub strict: bool,
 }
 
+/// Show a run around: prints a block of Markdown to paste, and writes a card as SVG and PNG.
+#[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
+pub struct ShareArgs {
+    /// the saved run, a tokload-TIME.json
+    #[argh(positional, arg_name = "run")]
+    pub run: String,
+    /// name of the card without its extension (default: that of the run with -card behind it)
+    #[argh(option, arg_name = "name")]
+    pub card: Option<String>,
+    /// write no card (default: off)
+    #[argh(switch)]
+    pub no_card: bool,
+}
+
 /// Make one run of the shares of a run, which several processes made (--share).
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct MergeArgs {
@@ -990,6 +1004,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// `selftest`
     Selftest(SelftestArgs),
+    /// `share`
+    Share(ShareArgs),
     /// `simulate`
     Simulate(Box<SimulateWords>),
 }
@@ -1038,6 +1054,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                 })),
                 Name::Import => Command::Import(by_argh(name, &args, 0)?),
                 Name::Merge => Command::Merge(by_argh(name, &args, 0)?),
+                Name::Share => Command::Share(by_argh(name, &args, 0)?),
                 Name::MockServer => Command::MockServer(Box::new(MockServerWords {
                     own: by_argh(name, &args, 0)?,
                     server: by_argh(name, &args, 1)?,

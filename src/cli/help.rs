@@ -110,6 +110,7 @@ fn headings(name: Name) -> impl Iterator<Item = &'static (&'static str, &'static
         | Name::Compare
         | Name::Import
         | Name::Merge
+        | Name::Share
         | Name::Quick
         | Name::Report
         | Name::Selftest => (&[], &[]),

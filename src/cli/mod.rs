@@ -27,6 +27,7 @@ mod run;
 mod script;
 mod selftest;
 mod session;
+mod share;
 pub mod simulate;
 mod state;
 mod state_dir;
@@ -68,6 +69,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> Exit {
                 Command::Report(args) => report::main(&args),
                 Command::Run(args) => run::main(&args, tool, typed),
                 Command::Selftest(args) => selftest::main(&args),
+                Command::Share(args) => share::main(&args),
                 Command::Simulate(words) => simulate::main(&words, typed),
             }
         }

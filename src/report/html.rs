@@ -261,7 +261,7 @@ fn trimmed(number: &str) -> &str {
 }
 
 /// Text of somebody else, with nothing in it that HTML would obey.
-struct Text<'a>(&'a str);
+pub(super) struct Text<'a>(pub(super) &'a str);
 
 impl std::fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

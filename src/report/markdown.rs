@@ -85,7 +85,7 @@ pub(super) fn table(table: &Table, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Text that Markdown shows as it is. A URL stays whole: in angle brackets it would not be one.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' | '~' | '#') {

@@ -4,6 +4,7 @@
 //! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
 //! they hang together.
 
+pub mod card;
 pub mod chart;
 pub mod check;
 pub mod csv;

@@ -4,7 +4,7 @@ use argh::{ArgsInfo, CommandInfoWithArgs, FlagInfo};
 
 use super::{
     CheckArgs, CompareArgs, FindCapacityArgs, ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs,
-    ReportArgs, RunArgs, SelftestArgs, SimulateArgs,
+    ReportArgs, RunArgs, SelftestArgs, ShareArgs, SimulateArgs,
 };
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
@@ -24,6 +24,8 @@ pub enum Name {
     Compare,
     /// `report`
     Report,
+    /// `share`
+    Share,
     /// `merge`
     Merge,
     /// `import`
@@ -49,13 +51,14 @@ pub struct Placed {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 12] = [
+    pub const ALL: [Name; 13] = [
         Name::Quick,
         Name::Run,
         Name::FindCapacity,
         Name::Check,
         Name::Compare,
         Name::Report,
+        Name::Share,
         Name::Merge,
         Name::Import,
         Name::Lint,
@@ -79,6 +82,7 @@ impl Name {
             Name::Report => "report",
             Name::Run => "run",
             Name::Selftest => "selftest",
+            Name::Share => "share",
             Name::Simulate => "simulate",
         }
     }
@@ -100,6 +104,7 @@ impl Name {
             Name::Report => vec![ReportArgs::get_args_info()],
             Name::Run => vec![RunArgs::get_args_info()],
             Name::Selftest => vec![SelftestArgs::get_args_info()],
+            Name::Share => vec![ShareArgs::get_args_info()],
             Name::Simulate => {
                 vec![
                     SimulateArgs::get_args_info(),
@@ -141,6 +146,7 @@ impl Name {
             | Name::FindCapacity
             | Name::Import
             | Name::Merge
+            | Name::Share
             | Name::MockServer
             | Name::Quick
             | Name::Report
