@@ -45,12 +45,13 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
             Ok((page::name_of(place + 1), judged(loaded, slo.as_ref())?))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
+    // Before anything is printed: who sees the report has the pictures.
+    if let Some(directory) = &args.charts {
+        page::draw_all(&page::charts(&run, &overlays), directory)?;
+    }
     match vllm {
         Some(levels) => vllm_block(&run, &levels, form, &place)?,
         None => page::write(form, &run, &overlays, terminal_style(), &place)?,
-    }
-    if let Some(directory) = &args.charts {
-        page::draw_all(&page::charts(&run, &overlays), directory)?;
     }
     if args.findings {
         let noted = view::noted(&run);

@@ -534,11 +534,11 @@ fn the_other_commands_are_read() {
         panic!()
     };
     assert_eq!(
-        (report.run.as_str(), report.goodput),
+        (report.runs.join(" ").as_str(), report.goodput),
         ("a.json", vec!["ttft:5".to_owned(), "tpot:6".to_owned()])
     );
     let Command::Report(report) = command(&["report", "--goodput", "ttft:5", "a.json"]) else { panic!() };
-    assert_eq!((report.run.as_str(), report.goodput), ("a.json", vec!["ttft:5".to_owned()]));
+    assert_eq!((report.runs.join(" ").as_str(), report.goodput), ("a.json", vec!["ttft:5".to_owned()]));
     let Command::Quick(quick) = command(&["quick", "--url", "h:1"]) else { panic!() };
     assert_eq!(quick.base_url.as_deref(), Some("h:1"));
     let Command::MockServer(mock) = command(&["mock-server", "--port=9", "--itl", "5", "--no-usage"]) else {

@@ -13,6 +13,7 @@ mod data;
 mod find_capacity;
 mod interrupt;
 mod merge;
+mod pages;
 mod prefixes;
 mod repeats;
 mod replay;
@@ -136,6 +137,12 @@ impl Said {
         for part in parts {
             assert!(self.err.contains(part), "no {part:?} in {:?}", self.err);
         }
+    }
+
+    /// It ended with `code` and nothing more.
+    #[track_caller]
+    fn ends(&self, code: i32) {
+        assert_eq!((self.code, self.out.as_str(), self.err.as_str()), (code, "", ""));
     }
 
     /// It ended with `code` and a table.

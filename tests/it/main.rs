@@ -39,6 +39,7 @@ mod plan_tools;
 mod prompt_mix;
 mod replay;
 mod report;
+mod report_pages;
 mod rig;
 mod run_file;
 mod schedule;

@@ -245,6 +245,7 @@ impl<'a> Plot<'a> {
         ChartBuilder::on(root)
             .margin_top(8)
             .margin_right(16)
+            .margin_left(8)
             .x_label_area_size(if self.chart.x.title.is_empty() { 24 } else { 40 })
             .y_label_area_size(widest + 32)
             .build_cartesian_2d(Along(self.x.clone()), Along(self.y.clone()))

@@ -51,27 +51,27 @@ fn chart(runs: &[Named<'_>], (id, title, metric): (&'static str, &'static str, M
     }
 }
 
-/// The share of values up to each bucket against its highest value, ms. The last bucket, beyond which there is nothing,
-/// lies at the share that its first value has.
+/// The value at each share, ms: a bucket's highest value from the share of what lies below it to that of what it ends, as
+/// a step. The slowest value ends at the share of all but one: it is the one.
 fn points(histogram: &Histogram) -> Vec<Point> {
     let n = histogram.n();
-    let mut seen = 0;
+    let share = |rank: u64| rank.min(n.saturating_sub(1)) as f64 / n.max(1) as f64;
+    let nines = |share: f64| -(1.0 - share).log10();
     let mut points: Vec<Point> = Vec::new();
+    let mut seen = 0;
+    // Values that no eye can part are drawn as one, the slowest of them.
+    let mut left_at = f64::NEG_INFINITY;
     for bucket in histogram.buckets() {
-        let before = seen;
+        let (from, to) = (share(seen), share(seen + bucket.count));
         seen += bucket.count;
-        let share = if seen >= n { before.max(n.saturating_sub(1)) } else { seen } as f64 / n.max(1) as f64;
-        let point = Point { x: share, y: Some(bucket.highest as f64 / 1e6), ..Point::default() };
-        // Neighbours that no eye can part are one.
-        let near = points.last().is_some_and(|last| {
-            let nines = |share: f64| -(1.0 - share).log10();
-            nines(share) - nines(last.x) < STEP_NINES && seen < n
-        });
-        if near {
-            let last = points.len() - 1;
-            points[last] = point;
-        } else {
-            points.push(point);
+        let at = |x: f64| Point { x, y: Some(bucket.highest as f64 / 1e6), ..Point::default() };
+        let is_step = nines(to) - nines(from) >= STEP_NINES;
+        if is_step || nines(to) - left_at >= STEP_NINES || seen >= n {
+            if is_step {
+                points.push(at(from));
+            }
+            points.push(at(to));
+            left_at = nines(to);
         }
     }
     points

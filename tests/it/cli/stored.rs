@@ -53,7 +53,8 @@ fn report_explains_a_measured_run_by_its_numbers() {
         "{words}"
     );
     let sentence =
-        "tokload: --explain: is text, which --format json has no place for; leave out one of the two\n";
+        "tokload: --explain: is text for a terminal, which has no place beside another format or --output; leave out one \
+         of the two\n";
     let json = dir.tokload("report run.json --explain --format json");
     assert_eq!((json.code, json.out.as_str(), json.err.as_str()), (2, "", sentence));
 }
