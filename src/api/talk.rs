@@ -221,7 +221,13 @@ impl History {
         if !self.said.is_empty() {
             self.said.push(b',');
         }
-        self.said.extend_from_slice(br#"{"role":""#);
+        // An answer among the items of `/v1/responses` is a message without its type too, but llama.cpp wants to be told.
+        let is_item = self.dialect == Dialect::Responses && role == "assistant";
+        self.said.extend_from_slice(if is_item {
+            br#"{"type":"message","role":""#.as_slice()
+        } else {
+            br#"{"role":""#
+        });
         self.said.extend_from_slice(role.as_bytes());
         self.said.extend_from_slice(br#"","content":"#);
         write_string(&mut self.said, text);
@@ -318,6 +324,10 @@ mod tests {
             (Dialect::OllamaChat, "messages"),
             (Dialect::Responses, "input"),
         ] {
+            let mut said = said.clone();
+            if dialect == Dialect::Responses {
+                said[1]["type"] = "message".into();
+            }
             let options = BodyOptions::default();
             let found = body(dialect, &options, three);
             assert_eq!(found[field], said, "{dialect:?}");
@@ -397,7 +407,7 @@ mod tests {
         ]}]);
         assert_eq!(said(Dialect::Messages, 1), messages);
         let items = json!([
-            { "role": "assistant", "content": "let me see" },
+            { "type": "message", "role": "assistant", "content": "let me see" },
             { "type": "function_call", "call_id": "a", "name": "look", "arguments": "{\"at\":3}" },
         ]);
         assert_eq!(said(Dialect::Responses, 1), items);

@@ -234,18 +234,8 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--rate-type"], Convert(guidellm_rate_type)),
     (&["--arrival-smoothness", "--vllm-burstiness"], Same("--burstiness")),
     (&["--arrival-dist", "--load-pattern", "--request-rate-mode"], Same("--arrival-pattern")),
-    (
-        &[
-            "--request-count",
-            "--num-requests",
-            "--max-requests",
-            "--num-samples",
-            "--num-sessions",
-            "--num-conversations",
-            "--conversation-num",
-        ],
-        Same("--num-prompts"),
-    ),
+    (&["--request-count", "--num-requests", "--max-requests", "--num-samples"], Same("--num-prompts")),
+    (&["--num-sessions", "--num-conversations", "--conversation-num"], Same("--max-sessions")),
     (&["--benchmark-duration", "--max-seconds"], Same("--duration")),
     (
         &[

@@ -168,6 +168,10 @@ pub struct RunArgs {
     /// requests per level (default: max(16, 4 N) for N users, 64 for a rate or a burst; none if --duration is given)
     #[argh(option, arg_name = "n")]
     pub num_prompts: Option<String>,
+    /// sessions per level, each with all of its turns; beside it --num-prompts counts requests, and what is reached first
+    /// ends the level (default: as many as --num-prompts)
+    #[argh(option, arg_name = "n")]
+    pub max_sessions: Option<String>,
     /// length of a level in seconds, or as 90s, 5m, 1h (default: none)
     #[argh(option, arg_name = "s")]
     pub duration: Option<String>,

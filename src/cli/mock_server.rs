@@ -68,7 +68,8 @@ fn stop_at_end_of_input(interrupts: Interrupts) -> io::Result<()> {
 fn cannot_start(place: &str, error: &io::Error) -> Failure {
     use io::ErrorKind::{AddrInUse, AddrNotAvailable, InvalidData, PermissionDenied};
     match error.kind() {
-        AddrInUse | AddrNotAvailable | PermissionDenied => Failure::own(format!(
+        // Another address cures it, and nothing else.
+        AddrInUse | AddrNotAvailable | PermissionDenied => Failure::bad(format!(
             "cannot listen on {place}: {error}; choose another --port, or 0 for a free one"
         )),
         InvalidData => Failure::bad(error),

@@ -147,7 +147,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     notes.extend(left_out(args, &mut plan));
     plan.complete();
     rates::exact_count(args, around.tool, &mut plan, &mut notes)?;
-    plan.validate()?;
+    plan.validate().map_err(|error| rates::as_typed(args, error))?;
     notes.extend(share::notes(&plan));
 
     let ready = args.ready_check_timeout_sec.as_deref();
@@ -189,7 +189,7 @@ fn workload(
 ) -> Result<(), Error> {
     notes.extend(lengths::set(args, around, workload)?);
     conversation::set(args, workload)?;
-    if workload.conversation.is_some() && args.num_prompts.is_some() {
+    if workload.conversation.is_some() && args.num_prompts.is_some() && args.max_sessions.is_none() {
         notes.push(
             "--num-prompts is the number of sessions, each with all of its turns; aiperf's --request-count is one of requests"
                 .to_owned(),

@@ -200,7 +200,8 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
             for (turn, later) in (2..).zip(&request.later) {
                 let at = match (later.pause, later.offset_ns) {
                     (_, Some(ns)) => format!("at {:.6} s, or after the answer", ns as f64 / 1e9),
-                    (pause, None) => format!("{:?} after the answer", pause.unwrap_or_default()),
+                    (Some(pause), None) if !pause.is_zero() => format!("{pause:?} after the answer"),
+                    _ => "at once after the answer".to_owned(),
                 };
                 text.push_str(&format!(
                     "#   turn {turn} {at}, {} words more, max_tokens {}: {}\n",

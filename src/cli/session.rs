@@ -13,7 +13,7 @@ use crate::cli::target::Ready;
 use crate::cli::vllm_result;
 use crate::engine::{Course, Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
-use crate::metrics::{Phase, Record};
+use crate::metrics::Record;
 use crate::mock::Paper;
 use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
@@ -21,7 +21,7 @@ use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::report::vllm;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, ReuseBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
@@ -31,8 +31,7 @@ use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
-use crate::workload::reuse::Sent;
-use crate::workload::{Content, Reuse};
+use crate::workload::Content;
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -293,10 +292,8 @@ impl Session {
             }
             // A share sees its own requests alone, and a cache those of all.
             let all = records.filter(|_| plan.share.is_none());
-            let reuse =
-                all.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
-            if let Some(level) = run.levels.last_mut() {
-                level.reuse = reuse;
+            if let (Some(records), Some(level)) = (all, run.levels.last_mut()) {
+                level.find_reuse(about.2, plan.level_seed(result.ordinal), &records);
             }
         }
         run.compare_repeats();
@@ -322,25 +319,6 @@ impl Session {
         }
         Ok(Some(path.to_owned()))
     }
-}
-
-/// What an unlimited prefix cache finds of the prompts of the last level of `run`, unless sessions have several turns. A file that can no longer be read has
-/// nothing to say here; where its requests broke off, that is said elsewhere.
-fn reuse(content: &Content, seed: u64, records: &[Record], run: &RunFile) -> Option<ReuseBlock> {
-    // What a later turn repeats is the server's own doing, too.
-    if records.iter().any(|record| record.turn > 0) {
-        return None;
-    }
-    let window = crate::run::Window::from(run.levels.last()?.window);
-    let measured = records.iter().filter(|record| record.phase == Phase::Measured && record.sent.is_some());
-    let mut sent: Vec<Sent> = measured
-        .map(|record| Sent {
-            index: record.index,
-            counts: record.outcome.is_ok() && window.contains(record.plan),
-        })
-        .collect();
-    sent.sort_unstable_by_key(|sent| sent.index);
-    Reuse::of(content, seed, &sent).ok().flatten().map(ReuseBlock::from)
 }
 
 /// `<name>.jsonl` beside the run file.

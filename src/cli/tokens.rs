@@ -169,9 +169,13 @@ fn with_what_is_added(plan: &mut Plan, asked: Asked<'_>) -> Option<String> {
     let found = plan.workload.tokens.as_ref()?.found.clone()?;
     let bare = Found { added: 0, template: None, ..found.clone() };
     let counted = Counted::new(&bare);
+    // On average, the mark of a warm-up prompt would pass for what the server adds: a measured prompt of a seed that no plan
+    // can have stands for those of this one, with none of which it shares more than chance has it.
+    let like =
+        if bare.begins.is_some() { (0, Purpose::WarmupPrompt, 0) } else { (u64::MAX, Purpose::Prompt, 0) };
     let extra = |tokens: u32| {
         let mut text = String::new();
-        counted.write_prompt(&mut text, (0, Purpose::WarmupPrompt, 0), bare.words_of(tokens), true);
+        counted.write_prompt(&mut text, like, bare.words_of(tokens), true);
         Some(i64::from(asked.usage(plan, &text)?) - i64::from(tokens))
     };
     let extras = [PROBE_TOKENS_SHORT, PROBE_TOKENS].map(extra);

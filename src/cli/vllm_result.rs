@@ -116,6 +116,12 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
             "percentiles of ITL are those of a histogram, within 0.1 %: times of events were not kept (--save-chunks)",
         );
     }
+    let cancelled: u64 = levels.iter().map(|level| level.cancelled).sum();
+    if cancelled > 0 {
+        say(&format!(
+            "{cancelled} cancelled requests are counted neither as successful nor as failed: vLLM's client cancels none"
+        ));
+    }
     let uncounted = levels.iter().flat_map(|level| &level.answers);
     let uncounted = uncounted.filter(|answer| answer.ok && answer.input_tokens == 0).count();
     if uncounted > 0 {

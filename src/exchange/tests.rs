@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::Usage;
+use crate::api::{Channel, Dialect, Usage};
 
 /// An event stream response that is open for more.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";

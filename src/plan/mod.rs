@@ -12,6 +12,7 @@ mod arrivals;
 mod behaviour;
 mod body;
 mod check;
+mod client;
 mod conversation;
 mod data;
 mod endpoint;
@@ -30,8 +31,10 @@ mod text;
 mod tokens;
 mod trace;
 mod until;
+mod workload;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
+pub use client::{Burn, Client, Driver, Timestamps};
 pub use conversation::{Conversation, Replies};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
@@ -48,6 +51,7 @@ pub use table::{Part, Table};
 pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
+pub use workload::{RequestOptions, Sampling, Workload};
 
 use serde::{Deserialize, Serialize};
 
@@ -271,102 +275,6 @@ pub struct Stop {
     pub grace_s: f64,
 }
 
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Workload {
-    /// Words of a synthetic prompt; each is one token in most tokenizers. 128 by default.
-    pub input_words: Lengths,
-    /// `max_tokens` of each request. 64 by default.
-    pub output_tokens: Lengths,
-    /// Number of different requests: after as many, the first comes again, word for word. Absent: all differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub distinct: Option<u64>,
-    /// What prompts begin with before their own words; absent: nothing is shared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<Prefix>,
-    /// Words of a system message that all requests have, the same for all of a level; absent: there is none. Only dialects
-    /// with system messages have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_words: Option<u32>,
-    /// The recorded requests that are sent instead of synthetic ones, at their times ([`Arrivals::Trace`]). Their lengths
-    /// win over those above; `output_tokens` is that of requests that say none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Trace>,
-    /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<DataSet>,
-    /// Sessions of several turns; absent: each request is a session of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conversation: Option<Conversation>,
-    /// Name of a request header whose value is the same for all turns of a session and another for each session, by
-    /// which routers keep a session at one server; absent: none is sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_header: Option<String>,
-    /// The lengths of prompts are tokens of this vocabulary; absent: words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Tokens>,
-    /// Choices per request (`n`). 1 by default.
-    pub choices: u32,
-    /// Optional request fields, all of which a probe may have found unsupported.
-    pub options: RequestOptions,
-    /// Sampling parameters, sent as they are.
-    pub sampling: Sampling,
-    /// Further body fields; they win over all others. A file may also give them as one string of JSON, which it must
-    /// where TOML cannot hold them (it has no null).
-    #[serde(deserialize_with = "text::extra_body")]
-    pub extra_body: serde_json::Map<String, serde_json::Value>,
-    /// Requests whose users go away before their answer is complete; absent: all wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub aborts: Option<Aborts>,
-    /// Requests whose users read slowly; absent: all read what there is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_readers: Option<SlowReaders>,
-}
-
-/// Optional request fields. A field that the server refused is switched off and named in `dropped`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RequestOptions {
-    /// `ignore_eos: true`. On by default.
-    pub ignore_eos: bool,
-    /// `min_tokens` equal to `max_tokens`. Off by default.
-    pub min_tokens: bool,
-    /// `stream_options.include_usage: true`. On by default.
-    pub include_usage: bool,
-    /// `stream_options.continuous_usage_stats: true`. Off by default.
-    pub continuous_usage: bool,
-    /// Fields switched off because the server refused them.
-    pub dropped: Vec<String>,
-}
-
-/// Sampling parameters; absent ones are not sent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sampling {
-    /// `temperature`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// `top_p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_k: Option<i64>,
-    /// `min_p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_p: Option<f64>,
-    /// `frequency_penalty`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frequency_penalty: Option<f64>,
-    /// `presence_penalty`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub presence_penalty: Option<f64>,
-    /// `repetition_penalty`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repetition_penalty: Option<f64>,
-}
-
 /// When a request counts as lost, s. 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -379,63 +287,6 @@ pub struct Limits {
     pub gap_s: f64,
     /// The whole request.
     pub total_s: f64,
-}
-
-/// How the client runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Client {
-    /// Number of shards; absent: one per usable core, one core left to the coordinator when there are more than two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
-    /// Cores to pin shards to, in order; absent: the usable ones. Empty: no pinning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub affinity: Option<Vec<u32>>,
-    /// Which kernel interface the runtime waits on.
-    pub driver: Driver,
-    /// Gap between the first sends of a shard's users in a closed loop, us.
-    pub start_spread_us: f64,
-    /// Which stamps of arriving bytes are taken.
-    pub timestamps: Timestamps,
-    /// Time that each shard wastes on purpose, to show what a slow client does to the numbers; absent: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burn: Option<Burn>,
-}
-
-/// Which stamps of arriving bytes are taken, and which of them the latencies rest on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Timestamps {
-    /// Both; the latencies are those of the user's stamps, and their difference to the kernel's is the client's error.
-    #[default]
-    Both,
-    /// The kernel's receive stamps, which a busy client does not delay; the user's where one is missing.
-    Kernel,
-    /// The user's alone: right after each read returns.
-    User,
-}
-
-/// Time wasted between two turns of a shard's loop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Burn {
-    /// How long at a time, ms.
-    pub ms: f64,
-    /// How often, s; 0: in every turn.
-    pub every_s: f64,
-}
-
-/// Kernel interface of the runtime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Driver {
-    /// io_uring where allowed, else epoll.
-    #[default]
-    Auto,
-    /// epoll.
-    Epoll,
-    /// io_uring; an error where the kernel refuses it.
-    IoUring,
 }
 
 /// Where the measurement window of a level begins that is bounded by time and at least 60 s long; others have no ramp
@@ -603,57 +454,9 @@ impl Default for Stop {
     }
 }
 
-impl Default for Workload {
-    fn default() -> Workload {
-        Workload {
-            input_words: 128.into(),
-            output_tokens: 64.into(),
-            distinct: None,
-            prefix: None,
-            system_words: None,
-            trace: None,
-            data: None,
-            conversation: None,
-            session_header: None,
-            tokens: None,
-            choices: 1,
-            options: RequestOptions::default(),
-            sampling: Sampling::default(),
-            extra_body: serde_json::Map::new(),
-            aborts: None,
-            slow_readers: None,
-        }
-    }
-}
-
-impl Default for RequestOptions {
-    fn default() -> RequestOptions {
-        RequestOptions {
-            ignore_eos: true,
-            min_tokens: false,
-            include_usage: true,
-            continuous_usage: false,
-            dropped: Vec::new(),
-        }
-    }
-}
-
 impl Default for Limits {
     fn default() -> Limits {
         Limits { connect_s: 10.0, first_s: 600.0, gap_s: 120.0, total_s: 3600.0 }
-    }
-}
-
-impl Default for Client {
-    fn default() -> Client {
-        Client {
-            workers: None,
-            affinity: None,
-            driver: Driver::Auto,
-            start_spread_us: 50.0,
-            timestamps: Timestamps::default(),
-            burn: None,
-        }
     }
 }
 

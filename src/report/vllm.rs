@@ -26,6 +26,8 @@ use crate::stats::quantile::linear;
 pub struct Answer {
     /// It ended well. Of the others only `error`, `start_s` and `queue_s` count.
     pub ok: bool,
+    /// Its user went away as planned. vLLM's client has no such users: it is neither complete nor failed.
+    pub cancelled: bool,
     /// How it ended, where it did not end well; else empty.
     pub error: String,
     /// Start, since the beginning of the level.
@@ -70,8 +72,10 @@ pub struct Level {
     pub about: About,
     /// Requests that ended well.
     pub completed: u64,
-    /// All others.
+    /// Requests that failed.
     pub failed: u64,
+    /// Requests whose users went away as planned, which the two others leave out.
+    pub cancelled: u64,
     /// Those that ended well and kept the limits; `None` without limits.
     pub good: Option<u64>,
     /// Tokens of prompts.
@@ -128,7 +132,8 @@ impl Level {
         let spreads = spreads(&ok, &about, selection);
         Level {
             completed: ok.len() as u64,
-            failed: (answers.len() - ok.len()) as u64,
+            failed: answers.iter().filter(|answer| !answer.ok && !answer.cancelled).count() as u64,
+            cancelled: answers.iter().filter(|answer| answer.cancelled).count() as u64,
             good: is_limited.then(|| ok.iter().filter(|answer| answer.is_good(&about.slo)).count() as u64),
             input_tokens: ok.iter().map(|answer| answer.input_tokens).sum(),
             output_tokens: ok.iter().map(|answer| answer.output_tokens).sum(),

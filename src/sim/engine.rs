@@ -1,17 +1,15 @@
 //! [`SimEngine`]: time jumps from one event to the next.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::talk::Reply;
+use super::client::{Client, Pipe, drink, hear, settle};
 use crate::engine::{Engine, Error};
-use crate::exchange::{Arrival, Ask, Exchange, Progress};
+use crate::exchange::{Ask, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
-    Agenda, Alarms, Bell, ClosedLoop, Deadlines, Ear, Gatherer, Gauges, Halt, Leg, LegOutcome, Limit,
-    REFUSED_PAUSE, Reading, Replayed, Requests, Rung, ShardReport, Standing, Throttle, Watch, Work, later,
-    next_limit,
+    Agenda, Alarms, Bell, ClosedLoop, Deadlines, Gauges, Halt, Leg, LegOutcome, Limit, Reading, Replayed,
+    Requests, Rung, ShardReport, Standing, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Phase};
@@ -65,36 +63,6 @@ struct Sends {
     cap: Option<u32>,
     /// Decides whether the leg goes on, where its length depends on what comes.
     watch: Option<Watch>,
-}
-
-/// One connection of the simulation: it always stands, and it takes no time.
-#[derive(Debug)]
-struct Client {
-    exchange: Exchange,
-    due: crate::load::virtually::Due,
-    busy: bool,
-    /// How often the slot has been used, so that a late deadline or alarm does not hit the next request.
-    uses: u64,
-    /// How long after it was sent the request is given up, if it is.
-    leaves_after: Option<Duration>,
-    /// What its user reads slowly; `None` for one who reads all there is.
-    pipe: Option<Pipe>,
-    read_no: u64,
-    last_content_read: u64,
-    last_read: Stamp,
-    times: Vec<u64>,
-    /// What was answered, where a later turn repeats it.
-    reply: Reply,
-}
-
-/// What the server has written and a slow reader not read yet. The modelled server writes on all the same: that its own
-/// sending would come to a stop is not part of the model.
-#[derive(Debug)]
-struct Pipe {
-    throttle: Throttle,
-    bytes: VecDeque<u8>,
-    /// An alarm is set for when it may be read again.
-    waits: bool,
 }
 
 /// Simulated time between two looks at the user's wishes and the live view.
@@ -485,110 +453,6 @@ impl Engine for SimEngine {
         let beside = Beside { records: range, host: None, stamps };
         Ok(assemble::level_result(ordinal, level, outcome, beside))
     }
-}
-
-impl Client {
-    fn new() -> Client {
-        Client {
-            exchange: Exchange::new(),
-            due: crate::load::virtually::Due::default(),
-            busy: false,
-            uses: 0,
-            leaves_after: None,
-            pipe: None,
-            read_no: 0,
-            last_content_read: u64::MAX,
-            last_read: Stamp::ZERO,
-            times: Vec::new(),
-            reply: Reply::default(),
-        }
-    }
-
-    fn begin(&mut self, due: crate::load::virtually::Due, now: Stamp) {
-        self.due = due;
-        self.busy = true;
-        self.uses += 1;
-        self.last_read = now;
-        self.last_content_read = u64::MAX;
-        self.times.clear();
-        self.reply.clear();
-    }
-}
-
-/// One read of a client: everything that the server wrote at once.
-fn hear(
-    client: &mut Client,
-    at: Stamp,
-    bytes: &[u8],
-    json: &mut Json,
-    work: &mut Work,
-    gauges: &Gauges,
-) -> Progress {
-    client.read_no += 1;
-    client.last_read = at;
-    work.check.reads += 1;
-    work.check.read_bytes += bytes.len() as u64;
-    let arrival = Arrival { read: at, kernel: None, read_no: client.read_no, late: false };
-    let heard = (&mut client.last_content_read, &mut client.times);
-    let slow = client.pipe.is_some();
-    if work.gathers_replies {
-        let mut ear = Gatherer::new(Ear::new(work, gauges, heard, slow), &mut client.reply);
-        return client.exchange.on_bytes(&arrival, bytes, json, &mut ear);
-    }
-    let mut ear = Ear::new(work, gauges, heard, slow);
-    client.exchange.on_bytes(&arrival, bytes, json, &mut ear)
-}
-
-impl Pipe {
-    fn new(bytes_per_s: u64) -> Pipe {
-        Pipe { throttle: Throttle::new(bytes_per_s), bytes: VecDeque::new(), waits: false }
-    }
-}
-
-/// A slow reader reads what it may, and is called when it may again.
-fn drink(
-    client: &mut Client,
-    slot: usize,
-    now: Stamp,
-    work: &mut Work,
-    (json, gauges, alarms): (&mut Json, &Gauges, &mut Alarms),
-) -> Progress {
-    let Some(pipe) = &mut client.pipe else { return Progress::Pending };
-    let room = pipe.throttle.room(now).min(pipe.bytes.len());
-    let read: Vec<u8> = pipe.bytes.drain(..room).collect();
-    if room > 0 {
-        pipe.throttle.take(room, now);
-    }
-    if !pipe.bytes.is_empty() && !pipe.waits {
-        pipe.waits = true;
-        let rung = Rung { slot, uses: client.uses as u32, bell: Bell::Read };
-        alarms.set(pipe.throttle.opens_at(), rung);
-    }
-    if room == 0 {
-        return Progress::Pending;
-    }
-    hear(client, now, &read, json, work, gauges)
-}
-
-/// Books a request that is over and makes its user ready again.
-fn settle(
-    client: &mut Client,
-    slot: usize,
-    now: Stamp,
-    work: &mut Work,
-    permits: &mut u32,
-    spare: &mut Vec<usize>,
-    gauges: &Gauges,
-) {
-    let record = *client.exchange.record();
-    work.on_done(&record, &client.exchange, &client.times);
-    gauges.on_done(record.outcome);
-    // An answer that takes no time would be asked for again at the same moment, for ever.
-    let pause = if now == record.start { REFUSED_PAUSE } else { Duration::ZERO };
-    work.go_on(&client.due, &record, &client.reply, (now, pause));
-    client.busy = false;
-    *permits += 1;
-    spare.push(slot);
 }
 
 fn pass_on(interrupts: &Interrupts, leg: &Leg) -> bool {

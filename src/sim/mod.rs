@@ -5,6 +5,7 @@
 //! simulation says what a perfect client on a perfect network would have measured; the difference to a real run
 //! against the mock is the error of our client and of the kernel. It repeats bit for bit.
 
+mod client;
 mod engine;
 
 pub use engine::{Setup, SimEngine};

@@ -272,6 +272,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--num-dataset-entries", "prompts"),
     ("--num-prefix-prompts", "number"),
     ("--num-prompts", "requests"),
+    ("--max-sessions", "sessions"),
     ("--num-runs", "runs"),
     ("--num-warmups", "requests"),
     ("--osl-stddev", "tokens"),

@@ -222,7 +222,36 @@ fn what_cannot_be_run_is_refused_by_name() {
         ("--request-rate-ramp-duration 5 -c 4", "--request-rate-ramp-duration", "no rate that could rise"),
         ("--request-rate-ramp-duration 5 --bursts 4@3", "--request-rate-ramp-duration", "leads to no rate"),
         ("--request-rate-ramp-duration x --request-rate 3", "--request-rate-ramp-duration", "not a time"),
-        ("--request-rate-ramp-duration 0 --request-rate 3 --duration 9", "--request-rate-series", "no time"),
+        (
+            "--request-rate-ramp-duration 0 --request-rate 3 --duration 9",
+            "--request-rate-ramp-duration",
+            "no ramp",
+        ),
+        (
+            "--request-rate-ramp-duration 0s --request-rate-series 5@6",
+            "--request-rate-ramp-duration",
+            "no ramp",
+        ),
+        (
+            "--request-rate-ramp-duration 60 --request-rate 3 --duration 4",
+            "--request-rate-ramp-duration",
+            "less than one",
+        ),
+        (
+            "--request-rate-ramp-duration 9000h --request-rate 3",
+            "--request-rate-ramp-duration",
+            "more than a year",
+        ),
+        (
+            "--request-rate-ramp-duration 9 --request-rate-series 5..0@1 --num-prompts 400",
+            "--request-rate-series",
+            "never come",
+        ),
+        (
+            "--ramp-up-strategy linear --ramp-up-start-rps 1e-6 --ramp-up-end-rps 2e-6 --num-prompts 400",
+            "--ramp-up-strategy",
+            "more than a year",
+        ),
         (
             "--request-rate-series 5@6 --request-rate-series-repeat --request-rate-ramp-duration 5",
             "--request-rate-ramp-duration",

@@ -74,6 +74,22 @@ fn aiperfs_options_mean_what_they_do_there() {
     assert_eq!(talk.delay_ratio, 0.5);
     assert_eq!(plan.levels[0].stop.units, Some(20));
     assert_eq!(plan.workload.session_header.as_deref(), Some("X-Correlation-ID"));
+    // Sessions and requests are limits of their own, of which the first that is reached counts.
+    let units = |more: &str| {
+        let line = format!("profile --url h:1 --concurrency 4 --conversation-num 3 {more}");
+        ordered(&line).map(|plan| plan.levels[0].stop.units)
+    };
+    assert_eq!(units(""), Ok(Some(3)));
+    assert_eq!(units("--request-count 6"), Ok(Some(3)));
+    assert_eq!(units("--request-count 2"), Ok(Some(2)));
+    assert_eq!(units("--conversation-turn-mean 2 --request-count 6"), Ok(Some(3)));
+    for more in [
+        "--conversation-turn-mean 2 --request-count 5",
+        "--session-turns-mean 2 --session-turns-stddev 1 --request-count 9",
+    ] {
+        let error = units(more).unwrap_err();
+        assert!(error.wrong.contains("may be over before 3 sessions of up to"), "{error}");
+    }
     // Its defaults, written out.
     let plain = "profile --url h:1 --session-turns-mean 1 --session-turns-stddev 0 --session-turn-delay-mean 0 \
                  --session-turn-delay-stddev 0 --session-delay-ratio 1.0";

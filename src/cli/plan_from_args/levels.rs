@@ -2,7 +2,7 @@
 
 use super::rates::{self, Asked};
 use super::{RunArgs, Tool, trace, value};
-use crate::plan::{Arrivals, Error, Gaps, Level, Load, Plan, Stop};
+use crate::plan::{Arrivals, Error, Gaps, Level, Load, Plan, Stop, Workload};
 
 /// Sets the levels of `plan` from the options, or keeps those of the file where none shapes the load.
 ///
@@ -32,7 +32,7 @@ pub(super) fn set(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<(), Err
             &args.benchmark_grace_period,
             value::seconds,
         )?;
-        set_end(args, &mut level.stop)?;
+        set_end(args, &plan.workload, &mut level.stop)?;
         // A trace has an end of its own, and so has a rate over time.
         let endless = level.stop.units.is_none() && level.stop.duration_s.is_none();
         if !is_replay && endless {
@@ -72,13 +72,37 @@ fn set_pace(args: &RunArgs, load: &mut Load) -> Result<(), Error> {
 }
 
 /// An end is one thing: an option that gives a number of requests or a duration replaces both of the file.
-fn set_end(args: &RunArgs, stop: &mut Stop) -> Result<(), Error> {
-    if args.num_prompts.is_some() || args.duration.is_some() {
-        let units = args.num_prompts.as_deref().map(|text| value::integer("--num-prompts", text));
+fn set_end(args: &RunArgs, workload: &Workload, stop: &mut Stop) -> Result<(), Error> {
+    if args.num_prompts.is_some() || args.max_sessions.is_some() || args.duration.is_some() {
         let duration_s = args.duration.as_deref().map(|text| value::seconds("--duration", text));
-        (stop.units, stop.duration_s) = (units.transpose()?, duration_s.transpose()?);
+        (stop.units, stop.duration_s) = (units_asked(args, workload)?, duration_s.transpose()?);
     }
     Ok(())
+}
+
+/// The sessions asked for. Where requests are limited as well, what is reached first ends the level; a session that has
+/// begun is finished, so that only a limit of one of the two can be kept.
+fn units_asked(args: &RunArgs, workload: &Workload) -> Result<Option<u64>, Error> {
+    let read = |option: &str, text: &Option<String>| {
+        text.as_deref().map(|text| value::integer::<u64>(option, text)).transpose()
+    };
+    let requests = read("--num-prompts", &args.num_prompts)?;
+    let sessions = read("--max-sessions", &args.max_sessions)?;
+    let (Some(requests), Some(sessions)) = (requests, sessions) else { return Ok(requests.or(sessions)) };
+    let Some(conversation) = &workload.conversation else { return Ok(Some(requests.min(sessions))) };
+    let turns_max = u64::from(conversation.turns.bounds().1);
+    let of_a_file = workload.data.is_some();
+    if !of_a_file && sessions.saturating_mul(turns_max) <= requests {
+        return Ok(Some(sessions));
+    }
+    let turns = match of_a_file {
+        true => "the turns of a file".to_owned(),
+        false => format!("up to {turns_max} turns"),
+    };
+    let wrong = format!(
+        "{requests} requests may be over before {sessions} sessions of {turns} are, and no session is cut off"
+    );
+    Err(Error::new("--num-prompts", wrong, "give the number of sessions alone"))
 }
 
 /// The loads that the options ask for; `None` where they do not shape the load and the file does.

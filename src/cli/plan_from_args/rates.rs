@@ -70,6 +70,13 @@ fn led_in(args: &RunArgs, rate: Rate) -> Result<Rate, Error> {
     let option = "--request-rate-ramp-duration";
     let Some(text) = &args.request_rate_ramp_duration else { return Ok(rate) };
     let length_s = value::seconds(option, text)?;
+    if length_s == 0.0 {
+        return Err(Error::new(
+            option,
+            "0 s is no ramp",
+            "give seconds above 0, or leave it out for the rate at once",
+        ));
+    }
     let series = match rate {
         Rate::Steady(rate) => {
             Series { pieces: vec![Piece::ramp(0.0, rate, length_s, Shape::Linear)], repeat: false }
@@ -85,6 +92,19 @@ fn led_in(args: &RunArgs, rate: Rate) -> Result<Rate, Error> {
         }
     };
     Ok(Rate::Series(series))
+}
+
+/// The error of a rate over time under the option that was typed: ramps become series before they are checked.
+pub(super) fn as_typed(args: &RunArgs, error: Error) -> Error {
+    if error.subject != SERIES || args.request_rate_series.is_some() {
+        return error;
+    }
+    let typed = [
+        ("--ramp-up-strategy", args.ramp_up_strategy.is_some()),
+        ("--request-rate-ramp-duration", args.request_rate_ramp_duration.is_some()),
+    ];
+    let option = typed.into_iter().find_map(|(option, is_typed)| is_typed.then_some(option));
+    Error { subject: option.map_or(error.subject, str::to_owned), ..error }
 }
 
 /// The arrivals of a rate with these gaps.

@@ -31,7 +31,7 @@ pub fn prepared(own: &FindCapacityArgs, plan: &RunArgs, from_file: bool) -> Resu
         let remedy = "give --vary rate to search for a rate, or leave it out to search for a number of users";
         return Err(Error::new("--request-rate", "does not go with a search for concurrency", remedy));
     }
-    let has_end = args.num_prompts.is_some() || args.duration.is_some();
+    let has_end = args.num_prompts.is_some() || args.max_sessions.is_some() || args.duration.is_some();
     if !has_end && vary != Axis::Speedup && !from_file {
         args.num_prompts =
             Some(usual_units(share_or("--target", &own.target, Search::along(vary).target)?).to_string());

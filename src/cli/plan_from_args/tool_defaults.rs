@@ -63,7 +63,9 @@ pub(super) fn after_options(args: &RunArgs, tool: Tool, workload: &mut Workload,
                     .to_owned(),
             );
             // Its data set has as many prompts as requests are asked for, else 100.
-            let is_sized = args.num_prompts.is_some() || args.num_dataset_entries.is_some();
+            let is_sized = [&args.num_prompts, &args.max_sessions, &args.num_dataset_entries]
+                .iter()
+                .any(|n| n.is_some());
             if is_synthetic && !is_sized {
                 workload.distinct = Some(PROMPTS_OF_AIPERF);
             }

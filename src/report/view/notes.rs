@@ -26,8 +26,9 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
     if let Some(merged) = &run.merged {
         notes.merged(merged);
     }
-    notes.arrivals(plan.as_ref().map(Plan::own_share).unwrap_or_default());
-    notes.trace(run);
+    let share = plan.as_ref().map(Plan::own_share).unwrap_or_default();
+    notes.arrivals(share);
+    notes.trace(run, share);
     notes.data(run);
     notes.prompt_tokens(plan.as_ref());
     notes.output_tokens(plan.as_ref());
@@ -198,7 +199,7 @@ impl Notes<'_> {
         }
     }
 
-    fn trace(&mut self, run: &RunFile) {
+    fn trace(&mut self, run: &RunFile, share: Share) {
         let Some(trace) = &run.trace else { return };
         let left_out = [
             (trace.malformed, "malformed"),
@@ -210,6 +211,9 @@ impl Notes<'_> {
         let said: Vec<String> =
             left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
         let mut text = format!("trace: {} of {} records are sent", trace.requests, trace.records);
+        if share.of > 1 {
+            text += &format!(", {} of them by share {share}", share.count(trace.requests));
+        }
         if !said.is_empty() {
             text += &format!("; left out: {}", said.join(", "));
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{About, Answer, Level, Selection, Spread};
 use crate::metrics::metric::Metric;
-use crate::metrics::{Phase, Record};
+use crate::metrics::{Class, Phase, Record};
 use crate::plan::{Arrivals, Load, Slo, Timestamps};
 use crate::run_file::schema::LevelBlock;
 use crate::run_file::{Chunks, Loaded, ReadError};
@@ -93,6 +93,7 @@ fn answer(record: &Record, t0: Stamp, came: Stamp, events: Option<&[Stamp]>) -> 
     let tokens = |count: Option<u32>| count.map_or(0, u64::from);
     Answer {
         ok,
+        cancelled: record.outcome.class == Class::Cancelled,
         error: if ok { String::new() } else { record.outcome.label() },
         start_s: seconds(record.start.nanos_since(t0)),
         queue_s: seconds(record.start.nanos_since(came)),

@@ -47,6 +47,10 @@ pub fn to_json(level: &Level, saved: &Saved) -> Map<String, Value> {
     put("duration", json!(level.about.duration_s));
     put("completed", json!(level.completed));
     put("failed", json!(level.failed));
+    if level.cancelled > 0 {
+        // A name of ours: vLLM's client cancels nothing, and these are neither complete nor failed.
+        put("cancelled", json!(level.cancelled));
+    }
     put("total_input_tokens", json!(level.input_tokens));
     put("request_throughput", json!(level.per_second(level.completed)));
     if level.about.generates {

@@ -46,9 +46,10 @@ fn goodput_takes_an_undefined_tpot_for_zero_and_equality_for_kept() {
         answer(0.0, 0.5, &[0.26], 2),
         answer(0.0, 0.51, &[], 1),
         Answer { ok: false, ..answer(0.0, 0.1, &[], 1) },
+        Answer { ok: false, cancelled: true, ..answer(0.0, 0.1, &[], 1) },
     ];
     let level = Level::of(answers, About { slo, ..about() }, &all());
-    assert_eq!((level.completed, level.failed, level.good), (4, 1, Some(2)));
+    assert_eq!((level.completed, level.failed, level.cancelled, level.good), (4, 1, 1, Some(2)));
     assert_eq!(level.per_second(2), 0.5);
     assert_eq!(Level::of(Vec::new(), about(), &all()).good, None, "no limits, no goodput");
 }

@@ -20,6 +20,7 @@ use super::wall::WallTime;
 use super::write::{self, Destination};
 use crate::plan::{Client, Plan, Share};
 use crate::summary::{self, Users};
+use crate::workload::Content;
 
 pub use error::MergeError;
 pub use place::Align;
@@ -96,6 +97,10 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
         let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
         run.push(&result, &summary::level(&input));
         if let Some(block) = run.levels.last_mut() {
+            // What a file's prompts share, only a process that has the file can say.
+            if let Some((_, records)) = records.as_ref().filter(|_| !plan.workload.is_recorded()) {
+                block.find_reuse(&Content::new(&plan), plan.level_seed(block.ordinal), records);
+            }
             block.shares = Some(level::shares(parts, &placed));
             if members.len() < members[0].share.of as usize {
                 block.label = format!("{}, {} of {} shares", block.label, members.len(), members[0].share.of);

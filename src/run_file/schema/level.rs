@@ -9,6 +9,7 @@ use super::findings::FindingBlock;
 use super::group::GroupBlock;
 use super::merged::LevelShareBlock;
 use super::part::Part;
+use super::reuse::ReuseBlock;
 use super::self_check::SelfCheckBlock;
 use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
@@ -21,7 +22,6 @@ use crate::stats::Series;
 use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
-use crate::workload::Reuse;
 
 /// Everything kept of one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,15 +118,6 @@ pub struct LengthenedBlock {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-}
-
-/// Tokens of the ok requests of the window as the plan made them, words being tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReuseBlock {
-    /// Of their prompts.
-    pub prompt_tokens: u64,
-    /// Of these, the ones that a cache finds that holds all that was sent before them in the level.
-    pub found_tokens: u64,
 }
 
 /// Marks of a level, ns since the run's epoch.
@@ -276,21 +267,6 @@ impl ExampleBlock {
             label: example.outcome.label(),
             message: redact::urls(&message),
         }
-    }
-}
-
-impl From<Reuse> for ReuseBlock {
-    fn from(reuse: Reuse) -> ReuseBlock {
-        let Reuse { prompt_tokens, found_tokens } = reuse;
-        ReuseBlock { prompt_tokens, found_tokens }
-    }
-}
-
-impl ReuseBlock {
-    /// The share of the tokens that is found.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        self.found_tokens as f64 / self.prompt_tokens.max(1) as f64
     }
 }
 

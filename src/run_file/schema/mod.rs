@@ -13,6 +13,7 @@ mod level;
 mod merged;
 mod part;
 mod repeats;
+mod reuse;
 mod self_check;
 mod trace;
 mod turns;
@@ -24,12 +25,12 @@ pub use findings::FindingBlock;
 pub use group::GroupBlock;
 pub use imported::ImportedBlock;
 pub use level::{
-    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, ReuseBlock, SpanBlock, WindowBlock,
-    load_label,
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
 };
 pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
 pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
+pub use reuse::ReuseBlock;
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
 pub use trace::{DataBlock, TraceBlock};
 pub use turns::TurnBlock;

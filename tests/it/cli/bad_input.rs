@@ -49,6 +49,14 @@ fn a_refused_port_is_unreachable() {
 }
 
 #[test]
+fn a_port_that_is_taken_is_a_bad_argument() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let said = Dir::new().tokload(&format!("mock-server --port {port}"));
+    said.refuses(2, &[&format!("127.0.0.1:{port}"), "in use", "choose another --port"]);
+}
+
+#[test]
 fn a_server_that_says_nothing_is_waited_for_no_longer_than_a_request_may_take() {
     // Connections are accepted by the kernel and never served.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

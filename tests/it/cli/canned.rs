@@ -118,12 +118,19 @@ pub(super) fn error(status: u16, message: &str) -> Vec<u8> {
 
 /// A stream of five tokens, counted.
 pub(super) fn stream() -> Vec<u8> {
+    counted_stream(8)
+}
+
+/// The same, to a prompt of `prompt_tokens`.
+pub(super) fn counted_stream(prompt_tokens: usize) -> Vec<u8> {
     let mut body = String::new();
     for word in ["a", " b", " c", " d", " e"] {
         body += &format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n");
     }
     body += "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
-    body += "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":5}}\n\n";
+    body += &format!(
+        "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt_tokens},\"completion_tokens\":5}}}}\n\n"
+    );
     body += "data: [DONE]\n\n";
     http(200, "text/event-stream", &body)
 }

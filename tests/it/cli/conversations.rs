@@ -192,6 +192,11 @@ fn a_dry_run_shows_the_turns_of_sessions_and_a_plan_keeps_them() {
     );
     assert!(shown.contains("#   turn 2 250ms after the answer, 20 words more, max_tokens 64: "), "{shown}");
     assert!(shown.contains("#   and 2 more turns"), "{shown}");
+    let at_once = printed(&format!(
+        "{} --dry-run",
+        line.replace("--multi-turn-delay-ms 250", "--multi-turn-delay-ms 0")
+    ));
+    assert!(at_once.contains("#   turn 2 at once after the answer, 20 words more, "), "{at_once}");
     // Later turns repeat answers, of which no cache's share is known before.
     let common = "--shared-system-prompt-length 50";
     assert!(!printed(&format!("{line} {common} --dry-run")).contains("prefix cache"));

@@ -39,8 +39,6 @@ fn measured(mut run: Value) -> Value {
     }
     for level in run["levels"].as_array_mut().unwrap() {
         level["shares"] = Value::Null;
-        // Prompts are written by processes that send them: none knows those of all.
-        level.as_object_mut().unwrap().remove("reuse");
         level["self_check"]["shards"] = Value::Null;
     }
     run
@@ -92,9 +90,13 @@ fn merged_shares_are_the_run_of_one_process() {
         ("-c 7,9 --num-prompts 50 --num-warmups 5 --start-spread 0 --think-time 0.05", 4),
         ("-c 7 --pace 10 --duration 60", 3),
         ("--num-prompts 40 --num-runs 2", 5),
+        ("-c 4 --start-spread 0 --num-prompts 60 --num-prefix-prompts 3 --prefix-prompt-length 40", 3),
     ] {
         let dir = Dir::new();
         let (one, all) = dir.alone_and_merged(options, of);
+        let found = all["levels"][0]["reuse"]["found_tokens"].as_u64().unwrap();
+        // Of three prefixes each is new once.
+        assert_eq!(found, if options.contains("prefix") { 57 * 40 } else { 0 }, "{options}");
         assert_eq!(measured(all), measured(one), "{options}");
         let (all, one) = (records(&dir.path("all.json")), records(&dir.path("one.json")));
         // As sets: their order in the file is that of the shares.
@@ -135,7 +137,10 @@ fn recorded_requests_and_data_sets_are_dealt_as_well() {
     fs::write(dir.path("prompts.jsonl"), prompts).unwrap();
     for options in ["--trace trace.jsonl", "--dataset-path prompts.jsonl --request-rate 20 --num-prompts 50"]
     {
-        let (one, all) = dir.alone_and_merged(&format!("{options} --force"), 4);
+        let (mut one, all) = dir.alone_and_merged(&format!("{options} --force"), 4);
+        // What prompts of a file share is known where the file is.
+        one["levels"][0].as_object_mut().unwrap().remove("reuse");
+        assert_eq!(all["levels"][0].get("reuse"), None, "{options}");
         fs::remove_file(dir.path("all.json")).unwrap();
         assert_eq!(all["levels"][0]["bodies"], one["levels"][0]["bodies"]);
         assert_eq!(measured(all), measured(one), "{options}");

@@ -39,6 +39,22 @@ fn a_dry_run_shows_each_request_with_its_time_and_lengths() {
 }
 
 #[test]
+fn a_share_says_which_part_of_the_trace_it_sends() {
+    let dir = Dir::new();
+    // Six requests over four shares: 0 and 4, 1 and 5, 2, 3.
+    for (index, sent) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
+        let said = dir.tokload(&format!(
+            "simulate --ttft 1 --itl 1 --trace {} --share {index}/4 --seed 1 --output-file r.json",
+            sample("azure_llm_2023.csv")
+        ));
+        let table = said.shows(0).split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = format!("trace: 6 of 6 records are sent, {sent} of them by share {index} of 4");
+        assert!(table.contains(&expected), "{table}");
+        assert_eq!(json(&dir.path(&format!("r.share-{index}-of-4.json")))["levels"][0]["counts"]["ok"], sent);
+    }
+}
+
+#[test]
 fn a_trace_is_sent_and_what_was_left_out_is_stored() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
     let options = format!("--trace {} --trace-speedup 1000 --output-file r.json", sample("burstgpt_v1.csv"));

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tokload::mock::{Mock, Settings};
 use tokload::model;
 
+use super::canned::{Canned, counted_stream, error, models};
 use super::{Dir, json, json_lines, run, url};
 
 /// A quick server that puts one token before texts and twelve around messages.
@@ -81,6 +82,31 @@ fn a_server_that_cannot_be_asked_is_measured_by_short_requests() {
     assert_eq!(reported(&dir), 40);
     assert!(said.contains("no /tokenize") && said.contains("1.000 each"), "{said}");
     assert_eq!(run["plan"]["workload"]["tokens"]["found"], json!({ "added": 1 }));
+}
+
+/// The mark of warm-up prompts may be many tokens; measured prompts have none.
+#[test]
+fn what_a_template_adds_is_counted_without_the_mark_of_a_warm_up() {
+    let dir = Dir::new();
+    let server = Canned::start(|asked| {
+        if !asked.is_post() {
+            return models();
+        }
+        if asked.head.contains("/tokenize") {
+            return error(404, "no such route");
+        }
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        let text = body["messages"][0]["content"].as_str().unwrap();
+        let words = text.split_whitespace().count() + 12 + if text.contains("warm-") { 9 } else { 0 };
+        counted_stream(words)
+    });
+    let line = "--backend chat --calibrate --random-input-len 40";
+    let (run, said) = ran(&dir, &server.url(), line);
+    assert_eq!(run["plan"]["workload"]["tokens"]["found"], json!({ "template": 12 }));
+    assert!(said.contains("and 12 of the server's chat template on top"), "{said}");
+    let mut records = json_lines(&dir.path("run.jsonl"));
+    records.retain(|record| record["phase"] == "measured");
+    assert!(records.len() == 4 && records.iter().all(|record| record["prompt_tokens"] == 52), "{records:?}");
 }
 
 #[test]

@@ -120,6 +120,23 @@ fn failures_are_counted_and_what_is_wrong_with_the_run_is_not_lost() {
 }
 
 #[test]
+fn users_who_went_away_are_no_failures_and_are_said() {
+    let dir = Dir::new();
+    let line = "simulate -c 4 --num-prompts 60 --seed 3 --request-cancellation-rate 20 --request-cancellation-delay 0.2 \
+                --metric-view vllm --output-file r.json";
+    let said = dir.tokload(line);
+    let counts = json(&dir.path("r.json"))["levels"][0]["counts"].clone();
+    let (ok, cancelled) = (counts["ok"].as_u64().unwrap(), counts["cancelled"].as_u64().unwrap());
+    assert!(said.code == 0 && cancelled > 2 && ok + cancelled == 60, "{said:?}");
+    assert_eq!(number(&said.out, "Failed requests:"), 0.0, "{said:?}");
+    assert_eq!(number(&said.out, "Successful requests:"), ok as f64, "{said:?}");
+    assert!(said.err.contains(&format!("{cancelled} cancelled requests are counted neither")), "{said:?}");
+    let object = dir.tokload("report r.json --metric-view vllm --format json").out;
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_eq!((&object["failed"], &object["cancelled"]), (&0.into(), &cancelled.into()));
+}
+
+#[test]
 fn the_object_is_had_as_json_and_our_table_on_wish() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
     let serve = format!("bench serve --base-url {} {SERVE} --no-save", url(&mock));
