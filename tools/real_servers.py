@@ -122,7 +122,7 @@ def vllm(folder, eos_mean=0, pooling=False):
                  # It compiles a kernel or two at its start, wants Python's headers, and keeps them in the home otherwise.
                  "VLLM_CACHE_ROOT": os.path.join(folder, "cache")}
     with running(words, log, variables) as process:
-        await_ready(f"http://127.0.0.1:{port}/health", process, 300, log)
+        await_ready(f"http://127.0.0.1:{port}/health", process, 900, log)
         yield f"http://127.0.0.1:{port}"
 
 
