@@ -577,11 +577,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--replay-speedup", "--synthesis-speedup-ratio"], Same("--trace-speedup")),
     (&["--synthesis-max-osl"], Same("--trace-output-max")),
     (&["--synthesis-*"], Refuse(LATER, "use --trace-speedup, --trace-input-max and --trace-output-max")),
-    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule"], Refuse(LATER, TIMES)),
-    (
-        &["--open-loop-*", "--no-open-loop-replay", "--ignore-trace-delays", "--use-think-time-only"],
-        Refuse(LATER, TIMES),
-    ),
+    (&["--no-fixed-schedule"], Accept(Nothing)),
+    (&["--trace*", "--fixed-schedule*"], Refuse(LATER, TIMES)),
+    (&["--open-loop-*", "--no-open-loop-replay"], Refuse(LATER, TIMES)),
     (
         &["--trajectory-*", "--burst-phase-starts", "--system-idle-*", "--agentic-*", "--omit-kv-hints"],
         Refuse(LATER, TIMES),

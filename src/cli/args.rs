@@ -346,6 +346,21 @@ pub struct RunArgs {
     /// make the pauses between turns so many times as long, those of a file too; a factor (default: 1)
     #[argh(option, arg_name = "k")]
     pub session_delay_ratio: Option<String>,
+    /// longest pause between an answer and the next turn, in seconds; longer ones, those of a file too, are cut to it
+    /// (default: none is cut)
+    #[argh(option, arg_name = "s")]
+    pub inter_turn_delay_cap_seconds: Option<String>,
+    /// no pauses between turns, whatever a file says: --session-delay-ratio 0 (default: off)
+    #[argh(switch)]
+    pub ignore_trace_delays: bool,
+    /// when the requests of recorded agents' sessions go: think-only, the recorded think time after the answers that they
+    /// wait for, or original, at their time in the session but not before those answers (default: think-only, original
+    /// with --trace)
+    #[argh(option, arg_name = "think-only|original")]
+    pub timing_strategy: Option<String>,
+    /// the same as --timing-strategy think-only (default: off)
+    #[argh(switch)]
+    pub use_think_time_only: bool,
     /// words that a later turn adds, a number or a distribution (default: as --random-input-len)
     #[argh(option, arg_name = "n|dist")]
     pub per_turn_input_len: Option<String>,

@@ -22,6 +22,7 @@ use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
 use crate::workload::reuse::Sent;
+use crate::workload::preview::LaterTurn;
 use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Script};
 
 /// Requests of each level that `--dry-run` shows.
@@ -198,13 +199,13 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 request.prompt
             ));
             for (turn, later) in (2..).zip(&request.later) {
-                let at = match (later.pause, later.offset_ns) {
-                    (_, Some(ns)) => format!("at {:.6} s, or after the answer", ns as f64 / 1e9),
-                    (pause, None) => format!("{:?} after the answer", pause.unwrap_or_default()),
-                };
+                let more = if later.whole { "" } else { " more" };
                 text.push_str(&format!(
-                    "#   turn {turn} {at}, {} words more, max_tokens {}: {}\n",
-                    later.words, later.max_tokens, later.prompt
+                    "#   turn {turn} {}, {} {unit}{more}, max_tokens {}: {}\n",
+                    when(later),
+                    later.words,
+                    later.max_tokens,
+                    later.prompt
                 ));
             }
             if request.more > 0 {
@@ -213,6 +214,27 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
         }
     }
     Ok(text)
+}
+
+/// When a later turn goes.
+fn when(turn: &LaterTurn) -> String {
+    let after = match turn.after.as_deref() {
+        None => "after the answer".to_owned(),
+        Some([]) => "with its session".to_owned(),
+        Some([one]) => format!("after the answer to turn {}", u32::from(*one) + 1),
+        Some(several) => {
+            let numbers: Vec<String> =
+                several.iter().map(|number| (u32::from(*number) + 1).to_string()).collect();
+            format!("after the answers to turns {}", numbers.join(", "))
+        }
+    };
+    match (turn.pause, turn.offset_ns) {
+        (_, Some(ns)) if turn.after.as_ref().is_some_and(Vec::is_empty) => {
+            format!("at {:.6} s", ns as f64 / 1e9)
+        }
+        (_, Some(ns)) => format!("at {:.6} s, or {after}", ns as f64 / 1e9),
+        (pause, None) => format!("{:?} {after}", pause.unwrap_or_default()),
+    }
 }
 
 fn item(plan: &Plan, request: &Preview) -> Item {

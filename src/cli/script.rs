@@ -10,7 +10,7 @@ use crate::api::talk::History;
 use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
 use crate::workload::deck::Contents;
-use crate::workload::recording::Open;
+use crate::workload::recording::{Open, Refusal};
 use crate::workload::trace::{Format, Input};
 use crate::workload::{Deck, Recording, Script};
 
@@ -53,6 +53,14 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
     } else {
         return Ok(None);
     };
+    let look = look.and_then(|(chats, script)| {
+        let has_offsets = match &script {
+            Script::Data(deck) => deck.agents().is_some(),
+            Script::Trace(recording) => recording.agents().is_some(),
+        };
+        let asks_for_offsets = plan.workload.timing.is_some();
+        if asks_for_offsets && !has_offsets { Err(Refusal::NoOffsets) } else { Ok((chats, script)) }
+    });
     let (chats, script) = look.map_err(|refusal| Failure::bad(format!("{option} {file}: {refusal}")))?;
     if chats > 0 && !History::is_list(plan.target.dialect) {
         return Err(Failure::bad(format!(
@@ -126,7 +134,8 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
         );
     }
     let most = plan.levels.iter().filter_map(|level| level.requests_expected()).max();
-    if let Some(most) = most.filter(|most| *most > prompts) {
+    // A session of agents that comes again has other words.
+    if let Some(most) = most.filter(|most| *most > prompts && contents.agents.is_none()) {
         notes.push(format!(
             "warning: {most} {} take {prompts} {}, again and again: a prefix cache may answer; give a larger file or fewer \
              of them",

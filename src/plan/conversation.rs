@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Lengths, Plan};
+use super::{Arrivals, Error, Lengths, Plan, Workload};
 use crate::api::Dialect;
 
 /// Sessions of several turns: each later turn repeats what was said before it, answers included, and adds to it.
@@ -22,6 +22,9 @@ pub struct Conversation {
     pub delay_ms: Lengths,
     /// All pauses are so many times as long, those of a file too. 1 by default.
     pub delay_ratio: f64,
+    /// Longest pause, s: longer ones, those of a file too, are cut to it. Absent: none is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_max_s: Option<f64>,
     /// Words that a later turn of a synthetic session adds; absent: as many as the first has of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub later_words: Option<Lengths>,
@@ -40,12 +43,23 @@ pub enum Replies {
     Recorded,
 }
 
+/// By which of its times a request of a session of agents goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// The recorded think time after the answers that it waits for.
+    ThinkOnly,
+    /// As long after the beginning of its session as recorded, or when those answers have ended.
+    Original,
+}
+
 impl Default for Conversation {
     fn default() -> Conversation {
         Conversation {
             turns: 3.into(),
             delay_ms: 0.into(),
             delay_ratio: 1.0,
+            delay_max_s: None,
             later_words: None,
             replies: Replies::default(),
         }
@@ -60,9 +74,17 @@ impl Conversation {
 impl Plan {
     /// Conversations that can be had in the plan's dialect, with its loads.
     pub(super) fn check_conversation(&self) -> Result<(), Error> {
+        let Workload { timing, trace, data, conversation, .. } = &self.workload;
+        if timing.is_some() && trace.is_none() && (data.is_none() || conversation.is_none()) {
+            let (told, remedy) = (
+                "says when the requests of recorded sessions go, and none are sent",
+                "give --dataset-path FILE --multi-turn, or --trace FILE",
+            );
+            return Err(Error::new("--timing-strategy", told, remedy));
+        }
         let Some(conversation) = &self.workload.conversation else { return Ok(()) };
         let wrong = |option: &str, wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
-        let Conversation { turns, delay_ms, delay_ratio, later_words, .. } = conversation;
+        let Conversation { turns, delay_ms, delay_ratio, delay_max_s, later_words, .. } = conversation;
         super::check::check_lengths("--multi-turn-num-turns", turns, 1)?;
         if turns.fixed().is_some_and(|turns| turns > Conversation::TURNS_MAX) {
             let remedy = format!("give at most {}", Conversation::TURNS_MAX);
@@ -72,6 +94,15 @@ impl Plan {
         if !(delay_ratio.is_finite() && (0.0..=DELAY_RATIO_MAX).contains(delay_ratio)) {
             let remedy = format!("give a factor from 0 for none to {DELAY_RATIO_MAX}");
             return wrong("--session-delay-ratio", format!("{delay_ratio} is no factor"), &remedy);
+        }
+        if delay_max_s.is_some_and(|s| !(s.is_finite() && s >= 0.0)) {
+            let remedy = "give seconds, as in 60";
+            return wrong("--inter-turn-delay-cap-seconds", "is no length of time".to_owned(), remedy);
+        }
+        if delay_max_s.is_some() && self.workload.timing == Some(Timing::Original) {
+            let remedy = "leave it out, or give --timing-strategy think-only";
+            let told = "cuts pauses, and nothing pauses at recorded times".to_owned();
+            return wrong("--inter-turn-delay-cap-seconds", told, remedy);
         }
         if let Some(words) = later_words {
             super::check::check_lengths("--per-turn-input-len", words, 1)?;

@@ -32,7 +32,7 @@ mod trace;
 mod until;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
-pub use conversation::{Conversation, Replies};
+pub use conversation::{Conversation, Replies, Timing};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
@@ -299,6 +299,9 @@ pub struct Workload {
     /// Sessions of several turns; absent: each request is a session of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
+    /// By which times the requests of sessions of agents go; absent: those of a trace at its own, others by answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
     /// Name of a request header whose value is the same for all turns of a session and another for each session, by
     /// which routers keep a session at one server; absent: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -614,6 +617,7 @@ impl Default for Workload {
             trace: None,
             data: None,
             conversation: None,
+            timing: None,
             session_header: None,
             tokens: None,
             choices: 1,

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
+    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, Timing, RequestOptions, Sampling, Search, Share,
     Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
@@ -287,9 +287,11 @@ fn full_plan() -> Plan {
                 turns: lengths.clone(),
                 delay_ms: lengths.clone(),
                 delay_ratio: 1.0,
+                delay_max_s: some,
                 later_words: Some(lengths),
                 replies: Replies::Live,
             }),
+            timing: Some(Timing::Original),
             session_header: Some(String::new()),
             tokens: Some(full_tokens()),
             choices: 1,

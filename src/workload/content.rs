@@ -19,7 +19,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing};
+use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Timing};
 use crate::rng::{self, Purpose};
 
 /// Which request of a run is meant.
@@ -66,6 +66,7 @@ pub struct Content {
     conduct: Conduct,
     pub(super) conversation: Option<Conversation>,
     pub(super) session_header: Option<String>,
+    pub(super) timing: Option<Timing>,
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -105,6 +106,7 @@ impl Content {
             conduct: Conduct::new(workload),
             conversation: workload.conversation.clone(),
             session_header: workload.session_header.clone(),
+            timing: workload.timing,
         }
     }
 
@@ -192,6 +194,10 @@ impl Content {
         desk: &mut String,
     ) -> u32 {
         let max_tokens = self.recorded_tokens(item, entry);
+        // A session of agents that comes again is another one of the same shape.
+        let again = self.deck().map_or(0, |deck| deck.pass_of_agents(self.entry(item.index)));
+        let renewed = (again > 0).then(|| entry.with_other_words(again));
+        let entry = renewed.as_ref().unwrap_or(entry);
         // What a trace leaves to chance is the request's own; a prompt of a data set is the same whenever it comes.
         let item = Item { index: self.place(item).unwrap_or(item.index), ..item };
         let frame =

@@ -30,6 +30,11 @@ impl Content {
     /// recording's.
     #[must_use]
     pub fn turns(&self, item: Item) -> u16 {
+        if let (Phase::Measured, Some(agents), Some(session)) =
+            (item.phase, self.agents(), self.agents_session(item))
+        {
+            return agents.requests(session);
+        }
         let Some(conversation) = self.conversation(item.phase) else { return 1 };
         if self.recording().is_some() {
             return 1;
@@ -50,11 +55,10 @@ impl Content {
         let place = self.place_of(item, turn);
         let drawn = || lengths::draw(&conversation.delay_ms, item.seed, Purpose::TurnPauses, place);
         let pause = said.unwrap_or_else(|| Duration::from_millis(u64::from(drawn())));
-        if conversation.delay_ratio == 1.0 {
-            return pause;
-        }
-        // `as` saturates.
-        Duration::from_nanos((pause.as_nanos() as f64 * conversation.delay_ratio).round() as u64)
+        let most = conversation.delay_max_s.map_or(Duration::MAX, |s| {
+            Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
+        });
+        self.stretched(pause).min(most)
     }
 
     /// Words that turn `turn` (from 1) adds; tokens where these are counted.

@@ -68,6 +68,7 @@ pub(crate) fn plan() -> Plan {
             trace: None,
             data: None,
             conversation: None,
+            timing: None,
             session_header: None,
             tokens: None,
             choices: 1,

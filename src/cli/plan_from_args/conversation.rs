@@ -2,7 +2,7 @@
 
 use super::lengths::{deviation, varying_around};
 use super::{RunArgs, value};
-use crate::plan::{Conversation, Error, Lengths, Replies, Workload};
+use crate::plan::{Conversation, Error, Lengths, Replies, Timing, Workload};
 use crate::workload::trace::Format;
 
 /// Sets the conversations of `workload`, or changes those of the file.
@@ -24,6 +24,7 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         // One turn each is what other tools write for no conversations.
         workload.conversation = None;
     }
+    timing(args, workload)?;
     let Some(conversation) = &mut workload.conversation else { return without(args) };
     if let Some(turns) = turns {
         conversation.turns = turns;
@@ -41,12 +42,48 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         &args.session_delay_ratio,
         value::number,
     )?;
+    if args.ignore_trace_delays {
+        conversation.delay_ratio = 0.0;
+    }
+    if let Some(text) = &args.inter_turn_delay_cap_seconds {
+        conversation.delay_max_s = Some(value::seconds("--inter-turn-delay-cap-seconds", text)?);
+    }
     if let Some(text) = &args.per_turn_input_len {
         let words = value::lengths("--per-turn-input-len", text)?;
         // vLLM's 0: as the first turn.
         conversation.later_words = (words.fixed() != Some(0)).then_some(words);
     }
     value::set(&mut conversation.replies, "--replies", &args.replies, replies)
+}
+
+/// By which times recorded sessions go.
+fn timing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+    let option = "--timing-strategy";
+    if let Some(text) = &args.timing_strategy {
+        workload.timing = Some(match text.as_str() {
+            "think-only" => Timing::ThinkOnly,
+            "original" => Timing::Original,
+            _ => {
+                let remedy = "give think-only, or original for the times of the file";
+                return Err(Error::new(option, format!("'{text}' is neither think-only nor original"), remedy));
+            }
+        });
+    }
+    if args.use_think_time_only {
+        if workload.timing.replace(Timing::ThinkOnly) == Some(Timing::Original) {
+            let remedy = "give one of them";
+            return Err(Error::new("--use-think-time-only", "contradicts --timing-strategy", remedy));
+        }
+        if args.ignore_trace_delays {
+            let remedy = "give one of them";
+            return Err(Error::new("--use-think-time-only", "contradicts --ignore-trace-delays", remedy));
+        }
+    }
+    if args.ignore_trace_delays && args.session_delay_ratio.is_some() {
+        let remedy = "give one of them: it is a ratio of 0";
+        return Err(Error::new("--ignore-trace-delays", "contradicts --session-delay-ratio", remedy));
+    }
+    Ok(())
 }
 
 /// The number of turns, if an option says.
@@ -67,7 +104,9 @@ fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
 fn names_conversations(args: &RunArgs) -> bool {
     let names = [&args.trace_format, &args.dataset_name];
     let is_named =
-        names.into_iter().flatten().any(|name| Format::from_name(name) == Some(Format::AiperfMultiTurn));
+        names.into_iter().flatten().filter_map(|name| Format::from_name(name)).any(|format| {
+            matches!(format, Format::AiperfMultiTurn | Format::Weka)
+        });
     is_named && args.dataset_path.is_some() && !super::trace::is_asked(args)
 }
 
@@ -91,6 +130,8 @@ fn without(args: &RunArgs) -> Result<(), Error> {
         ("--session-delay-ratio", one(&args.session_delay_ratio)),
         ("--per-turn-input-len", zero(&args.per_turn_input_len)),
         ("--replies", args.replies.is_none()),
+        ("--inter-turn-delay-cap-seconds", args.inter_turn_delay_cap_seconds.is_none()),
+        ("--ignore-trace-delays", !args.ignore_trace_delays),
     ] {
         if !is_nothing {
             let remedy = "give --multi-turn as well, or leave it out";
