@@ -515,13 +515,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--gsp-zipf-alpha"], Same("--prefix-zipf")),
     (&["--gsp-group-distribution"], Convert(group_distribution)),
     (
-        &["--user-context-prompt-length"],
-        Refuse(
-            "is what the turns of a conversation share in aiperf, and here each request is a conversation of its own",
-            "add the words to --random-input-len",
-        ),
-    ),
-    (
         &["--prefix-*", "--prompt-prefix-*", "--gsp-*", "--shared-*", "--user-context-*"],
         Refuse(LATER, PREFIXES),
     ),
@@ -540,14 +533,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--conversation-turn-delay-stddev"], Same("--session-turn-delay-stddev")),
     (&["--conversation-turn-delay-ratio"], Same("--session-delay-ratio")),
     (&["--multi-turn-concurrency"], Same("--max-concurrency")),
-    (
-        &["--multi-turn-min-turns", "--multi-turn-max-turns"],
-        Refuse("is half of a range", "give both ends by --multi-turn-num-turns uniform:min=2,max=8"),
-    ),
-    (
-        &["--multi-turn-prefix-*"],
-        Refuse("sends turns without what was said before", "give shared beginnings by --random-prefix-len"),
-    ),
     (
         &[
             "--multi-turn*",

@@ -80,7 +80,12 @@ pub(super) fn carry_out(
     // A server that will be emptied before each level has nothing left of them.
     let seen = ready.facts.seen_before.as_ref().filter(|_| !plan.target.reset_prefix_cache);
     let around =
-        crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
+        crate::plan::lint::Surroundings {
+            same_prompts_at: seen.map(SeenBlock::last_in_words),
+            context_tokens: ready.facts.context_tokens,
+            longest_prompt: script::longest_prompt(script.as_ref()),
+            ..around
+        };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
     let session =

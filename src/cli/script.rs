@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::parquet_file;
+use crate::api::Dialect;
 use crate::api::talk::History;
 use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
@@ -68,7 +69,29 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
             plan.target.dialect.name()
         )));
     }
+    let bodies = match &script {
+        Script::Data(deck) => deck.contents().bodies,
+        Script::Trace(recording) => recording.overview().bodies,
+    };
+    let dialect = plan.target.dialect;
+    if let Some((n, field)) = bodies.for_others(dialect.prompt_field()).filter(|_| dialect != Dialect::Raw) {
+        let other = Dialect::ALL.into_iter().find(|other| other.prompt_field() == field);
+        return Err(Failure::bad(format!(
+            "{option} {file}: {n} of its ready bodies have `{field}`, and the API {} takes `{}`; use --backend {}",
+            dialect.name(),
+            dialect.prompt_field(),
+            other.unwrap_or_default().name()
+        )));
+    }
     Ok(Some(script))
+}
+
+/// Tokens of the longest request of a file, where it gives lengths.
+pub(super) fn longest_prompt(script: Option<&Script>) -> Option<u32> {
+    match script? {
+        Script::Data(deck) => deck.contents().longest_prompt,
+        Script::Trace(recording) => recording.overview().longest_prompt,
+    }
 }
 
 /// Opens a file whenever a shard wants to read it. One in Parquet is read once, and its rows are kept as JSON lines.

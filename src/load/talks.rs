@@ -162,7 +162,11 @@ impl Talks {
     /// What a synthetic turn adds. No file says when it goes.
     fn tell(&mut self, index: u64, talk: &mut Talk, reply: &Reply) -> When {
         let (item, content) = (self.leg.item(index), &self.leg.target.content);
-        talk.history.answer(reply, 0);
+        if content.forgets() {
+            talk.history = History::new(self.leg.ask.dialect);
+        } else {
+            talk.history.answer(reply, 0);
+        }
         self.scratch.clear();
         content.write_turn(&mut self.scratch, item, talk.turn);
         talk.history.user(&self.scratch);

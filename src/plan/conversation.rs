@@ -28,6 +28,9 @@ pub struct Conversation {
     /// Words that a later turn of a synthetic session adds; absent: as many as the first has of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub later_words: Option<Lengths>,
+    /// Each turn stands alone and shares its beginning with others instead of repeating what was said; absent: it repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<TurnShares>,
     /// What later turns repeat as the answers.
     pub replies: Replies,
 }
@@ -41,6 +44,27 @@ pub enum Replies {
     Live,
     /// What the file says that was said; what the server said where it says nothing.
     Recorded,
+}
+
+/// Parts of the words of each turn that stand at its beginning and that other turns have too, 0..1, together below 1. Rounded
+/// down to whole words.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnShares {
+    /// What all turns of all sessions begin with.
+    pub all: f64,
+    /// What then follows in all turns of one session.
+    pub session: f64,
+}
+
+impl TurnShares {
+    /// So many of a turn's words are those of all turns, and so many those of its session.
+    #[must_use]
+    pub fn of(self, words: u32) -> (u32, u32) {
+        // `as` saturates; shares are below 1.
+        let part = |share: f64| (f64::from(words) * share) as u32;
+        (part(self.all), part(self.session))
+    }
 }
 
 /// By which of its times a request of a session of agents goes.
@@ -61,6 +85,7 @@ impl Default for Conversation {
             delay_ratio: 1.0,
             delay_max_s: None,
             later_words: None,
+            shares: None,
             replies: Replies::default(),
         }
     }
@@ -82,6 +107,7 @@ impl Plan {
             );
             return Err(Error::new("--timing-strategy", told, remedy));
         }
+        self.check_context()?;
         let Some(conversation) = &self.workload.conversation else { return Ok(()) };
         let wrong = |option: &str, wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
         let Conversation { turns, delay_ms, delay_ratio, delay_max_s, later_words, .. } = conversation;
@@ -111,6 +137,17 @@ impl Plan {
                 return wrong("--per-turn-input-len", "is out of range".to_owned(), &remedy);
             }
         }
+        if let Some(TurnShares { all, session }) = conversation.shares {
+            let option = "--multi-turn-prefix-global-ratio";
+            if !(all >= 0.0 && session >= 0.0 && all + session < 1.0) {
+                let remedy = "give both from 0 on, together below 1";
+                return wrong(option, format!("{all} and {session} leave no words of its own"), remedy);
+            }
+            if self.workload.data.is_some() || self.workload.trace.is_some() || self.workload.prefix.is_some() {
+                let told = "is about turns that are made of words and share nothing else".to_owned();
+                return wrong(option, told, "leave out the file, or what prompts begin with");
+            }
+        }
         let remedy = "leave it out, or ask another API by --backend";
         match self.target.dialect {
             Dialect::Embeddings => wrong("--multi-turn", "embeddings have no answers".to_owned(), remedy),
@@ -124,6 +161,28 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Plan {
+    /// Words that each session has of its own are part of what is made of words, and the only beginning that there is.
+    fn check_context(&self) -> Result<(), Error> {
+        let Workload { context_words: Some(words), trace, data, prefix, .. } = &self.workload else {
+            return Ok(());
+        };
+        let option = "--user-context-prompt-length";
+        let wrong = |wrong: &str, remedy: &str| Err(Error::new(option, wrong, remedy));
+        if trace.is_some() || data.is_some() {
+            return wrong("is part of prompts that are made of words", "leave it out, or the file");
+        }
+        if prefix.is_some() {
+            let remedy = "leave out one of them; --shared-system-prompt-length goes with it";
+            return wrong("stands where prompts have a shared beginning", remedy);
+        }
+        if !(1..=Lengths::MAX).contains(words) {
+            return wrong("is out of range", &format!("give a number from 1 to {}", Lengths::MAX));
+        }
+        Ok(())
     }
 }
 

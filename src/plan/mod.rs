@@ -32,7 +32,7 @@ mod trace;
 mod until;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
-pub use conversation::{Conversation, Replies, Timing};
+pub use conversation::{Conversation, Replies, Timing, TurnShares};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
@@ -299,6 +299,9 @@ pub struct Workload {
     /// Sessions of several turns; absent: each request is a session of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
+    /// Words of its own that the first turn of each session has beside the others; absent: none. They belong to that turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_words: Option<u32>,
     /// By which times the requests of sessions of agents go; absent: those of a trace at its own, others by answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
@@ -617,6 +620,7 @@ impl Default for Workload {
             trace: None,
             data: None,
             conversation: None,
+            context_words: None,
             timing: None,
             session_header: None,
             tokens: None,

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, Timing, RequestOptions, Sampling, Search, Share,
+    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, Timing, TurnShares, RequestOptions, Sampling, Search, Share,
     Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
@@ -289,8 +289,10 @@ fn full_plan() -> Plan {
                 delay_ratio: 1.0,
                 delay_max_s: some,
                 later_words: Some(lengths),
+                shares: Some(TurnShares { all: 1.0, session: 1.0 }),
                 replies: Replies::Live,
             }),
+            context_words: Some(1),
             timing: Some(Timing::Original),
             session_header: Some(String::new()),
             tokens: Some(full_tokens()),

@@ -59,6 +59,7 @@ pub struct Content {
     /// By the seed of each level, the share of its requests that have a prefix; empty if all have.
     pooled: Arc<[(u64, f64)]>,
     system_words: u32,
+    context_words: u32,
     distinct: Option<u64>,
     script: Option<Script>,
     counted: Option<Counted>,
@@ -99,6 +100,7 @@ impl Content {
             prefix: workload.prefix,
             pooled: pooled.into(),
             system_words: workload.system_words.unwrap_or(0),
+            context_words: workload.context_words.unwrap_or(0),
             distinct: workload.distinct,
             script: None,
             counted: workload.tokens.as_ref().and_then(|tokens| tokens.found.as_ref()).map(Counted::new),
@@ -311,7 +313,8 @@ impl Content {
         });
         let words = match self.rehearsed(item) {
             Some((words, _)) => words.max(1),
-            None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index),
+            None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index)
+                .saturating_add(self.context_words),
         };
         // Without a prefix a prompt has as many words of its own in its place.
         let words = match self.prefix.filter(|_| shared.is_none()) {
@@ -323,8 +326,20 @@ impl Content {
             Some(counted) if shared.is_some() => counted.words_behind(words),
             Some(counted) => counted.words(words),
         };
+        let of_turns = self.shared_parts(item, words);
+        let words = words - of_turns.iter().map(|part| part.words).sum::<u32>();
         let own = Part { purpose: of_prompt, index, words };
-        shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
+        shared.into_iter().chain(of_turns).chain((words > 0 || shared.is_none()).then_some(own))
+    }
+
+    /// What a turn of so many words has in common with the others of its level, and of its session, where turns stand alone.
+    pub(super) fn shared_parts(&self, item: Item, words: u32) -> Vec<Part> {
+        let shares = self.conversation(item.phase).and_then(|conversation| conversation.shares);
+        let Some((all, session)) = shares.map(|shares| shares.of(words)) else { return Vec::new() };
+        let index = self.entry(item.index);
+        let of_all = Part { purpose: Purpose::Prefix, index: 0, words: all };
+        let of_session = Part { purpose: Purpose::SessionPrefix, index, words: session };
+        [of_all, of_session].into_iter().filter(|part| part.words > 0).collect()
     }
 
     fn system(&self, item: Item) -> Option<Part> {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use rand_xoshiro::rand_core::Rng as _;
 
+use super::recorded::Bodies;
 use super::recording::{Open, Refusal};
 use super::reuse::{Blocks, Reuse};
 use super::trace::{
@@ -66,6 +67,10 @@ pub struct Contents {
     pub chats: u64,
     /// Prompts whose images are left out.
     pub images: u64,
+    /// Tokens of the longest request, its answer included, as far as the file gives lengths.
+    pub longest_prompt: Option<u32>,
+    /// Ready bodies, by what they are for.
+    pub bodies: Bodies,
     /// Prompts that have a time in the file, which is not kept.
     pub timed: u64,
     /// Answers whose length the file says.
@@ -275,6 +280,8 @@ impl Contents {
             filtered: 0,
             chats: 0,
             images: 0,
+            longest_prompt: None,
+            bodies: Bodies::default(),
             timed: 0,
             lengths_said: 0,
             lengths_estimated: 0,
@@ -294,6 +301,7 @@ impl Contents {
         }
         self.later += 1;
         self.lengths_said += u64::from(entry.output_tokens.is_some());
+        self.longest_prompt = self.longest_prompt.max(entry.whole_tokens());
         let reuse = self.agents.get_or_insert_default();
         if let Some((tokens, found)) = blocks.found(entry) {
             reuse.prompt_tokens += u64::from(tokens);
@@ -358,6 +366,8 @@ impl Contents {
     fn keep(&mut self, entry: &Entry) {
         self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
         self.images += u64::from(entry.images > 0);
+        self.longest_prompt = self.longest_prompt.max(entry.whole_tokens());
+        self.bodies.count(entry);
         self.timed += u64::from(entry.at.is_some());
         self.lengths_said += u64::from(entry.output_tokens.is_some());
         self.lengths_estimated += u64::from(entry.output_tokens.is_none() && entry.answer.is_some());

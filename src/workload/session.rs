@@ -61,6 +61,12 @@ impl Content {
         self.stretched(pause).min(most)
     }
 
+    /// Whether each turn stands alone, and repeats nothing of what was said.
+    #[must_use]
+    pub fn forgets(&self) -> bool {
+        self.conversation.as_ref().is_some_and(|conversation| conversation.shares.is_some())
+    }
+
     /// Words that turn `turn` (from 1) adds; tokens where these are counted.
     #[must_use]
     pub fn turn_words(&self, item: Item, turn: u16) -> u32 {
@@ -69,9 +75,15 @@ impl Content {
 
     /// Appends what turn `turn` (from 1) adds. Its first word is that of the session.
     pub fn write_turn(&self, out: &mut String, item: Item, turn: u16) {
+        let own = self.part_of_turn(item, turn);
+        let shared = self.shared_parts(item, own.words);
+        let words = own.words - shared.iter().map(|part| part.words).sum::<u32>();
+        for (place, part) in shared.iter().enumerate() {
+            self.write_part(out, item.seed, *part, place == 0);
+        }
         // Another seed for each turn: other words behind a first one that no other session nearby has.
         let seed = rng::mixed(item.seed ^ rng::mixed(u64::from(turn)));
-        self.write_part(out, seed, self.part_of_turn(item, turn), true);
+        self.write_part(out, seed, Part { words, ..own }, shared.is_empty());
     }
 
     /// The length of the answer that turn `turn` of the session asks for, tokens.

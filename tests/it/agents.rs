@@ -113,7 +113,7 @@ fn requests_go_their_think_time_after_all_the_answers_that_they_wait_for() {
             assert_eq!(record.start, record.plan);
         }
         // Two of the sub-agents work at the same time.
-        assert!(a[4].start < a[3].start && a[2].start < a[4].end && a[4].start < a[2].end);
+        assert!(a[4].start < a[3].start);
         let b = &sessions[&1];
         assert_eq!(b[1].plan, b[0].end + seconds(0.25));
         let whole = Sessions { begun: 3, finished: 3, ..Sessions::default() };
@@ -152,6 +152,7 @@ fn a_trace_of_agents_is_sent_at_the_times_of_its_sessions_but_after_the_answers(
         assert_eq!(record.start, end.map_or(record.plan, |end| end.max(record.plan)), "{}", record.turn);
     }
     assert!(a[5].start > a[5].plan);
+    assert!(a[4].start < a[2].end, "two sub-agents wait for answers at once");
 }
 
 #[test]
@@ -200,9 +201,9 @@ fn prompts_have_their_lengths_and_share_what_their_blocks_share() {
     assert_eq!(sessions[&2][0].cached_tokens.unwrap_or(0), 0);
     let deck = rig::deck(&data()).unwrap();
     let found = deck.contents().agents.unwrap();
-    assert_eq!((found.prompt_tokens, found.found_tokens), (2192, 1152 + 64));
+    assert_eq!((found.prompt_tokens, found.found_tokens), (2292, 1152 + 64));
     let said = deck.contents().to_string();
-    assert!(said.contains("3 sessions of 12 turns, 2192 prompt tokens"), "{said}");
+    assert!(said.contains("3 sessions of 12 turns, 2292 prompt tokens"), "{said}");
 }
 
 #[test]
@@ -233,27 +234,22 @@ fn bodies_are_the_same_whatever_sends_them() {
         let whole = Sessions { begun: 6, finished: 6, ..Sessions::default() };
         assert_eq!(run.result.sessions(), Some(whole));
     }
-    mock.stop();
+    drop(mock);
 }
 
 #[test]
 fn a_request_that_fails_ends_its_session_and_takes_back_what_is_planned() {
-    // Without the longest prompts the second of `x` is too long for the server: `y` is through then, and the second of
-    // `z` is planned.
-    let mut plan = data();
-    plan.workload.data.as_mut().unwrap().filter = Filter { prompt_max: Some(300), ..Filter::default() };
-    let run = rig::simulate_with(&plan, &level(Load::closed(1), Some(3)), |settings| {
+    // The longest prompt is too long for the server: `z` has not begun by then, and is planned.
+    let run = rig::simulate_with(&data(), &level(Load::closed(1), Some(3)), |settings| {
         settings.serving = serving();
-        settings.max_model_len = 215;
+        settings.max_model_len = 450;
     });
     let sessions = by_session(&run);
     let classes: Vec<(u16, Class)> = sessions[&0].iter().map(|one| (one.turn, one.outcome.class)).collect();
-    assert_eq!(
-        classes,
-        [(0, Class::Ok), (1, Class::Ok), (2, Class::Http), (3, Class::Ok), (4, Class::Ok)]
-    );
+    let ok = |turn| (turn, Class::Ok);
+    assert_eq!(classes, [ok(0), ok(1), ok(2), ok(3), ok(4), ok(5), (8, Class::Http)]);
     assert_eq!(sessions.len(), 3, "the user goes on");
-    let broken = Sessions { begun: 3, finished: 2, broken: 1, turns_broken: 1, ..Sessions::default() };
+    let broken = Sessions { begun: 3, finished: 2, broken: 1, turns_broken: 2, ..Sessions::default() };
     assert_eq!(run.result.sessions(), Some(broken));
 }
 
@@ -293,7 +289,7 @@ fn slice_cap_and_filters_leave_the_order_of_the_rest() {
     let a = &by_session(&run)[&0];
     assert_eq!(a.iter().map(|one| one.prompt_tokens.unwrap()).collect::<Vec<_>>(), [200, 130, 200, 130, 70, 90]);
     assert_eq!(a[1].plan, a[0].end + seconds(1.0));
-    assert_eq!(a[4].plan, a[0].end + seconds(0.75));
+    assert_eq!(a[4].plan, a[2].end.max(a[3].end) + seconds(0.75));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::lengths::{deviation, varying_around};
 use super::{RunArgs, value};
-use crate::plan::{Conversation, Error, Lengths, Replies, Timing, Workload};
+use crate::plan::{Conversation, Distribution, Error, Lengths, Replies, Timing, TurnShares, Workload};
 use crate::workload::trace::Format;
 
 /// Sets the conversations of `workload`, or changes those of the file.
@@ -12,6 +12,10 @@ use crate::workload::trace::Format;
 pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     if args.session_header.is_some() {
         workload.session_header.clone_from(&args.session_header);
+    }
+    if let Some(text) = &args.user_context_prompt_length {
+        let words: u32 = value::integer("--user-context-prompt-length", text)?;
+        workload.context_words = (words > 0).then_some(words);
     }
     let turns = turns(args)?;
     let asked = args.multi_turn
@@ -42,6 +46,9 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         &args.session_delay_ratio,
         value::number,
     )?;
+    if let Some(shares) = shares(args)? {
+        conversation.shares = (shares != TurnShares { all: 0.0, session: 0.0 }).then_some(shares);
+    }
     if args.ignore_trace_delays {
         conversation.delay_ratio = 0.0;
     }
@@ -90,6 +97,7 @@ fn timing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
 fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
     let option = "--multi-turn-num-turns";
     let given = args.multi_turn_num_turns.as_deref().map(|text| value::lengths(option, text)).transpose()?;
+    let given = range(args, given.as_ref())?.or(given);
     let Some(text) = &args.session_turns_stddev else { return Ok(given) };
     let option = "--session-turns-stddev";
     let spread = deviation(option, text)?;
@@ -98,6 +106,52 @@ fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
     }
     let around = given.unwrap_or(Lengths::Fixed(1));
     varying_around(option, &around, spread, None).map(Some)
+}
+
+/// The number of turns as a range, each end of which is that of `--multi-turn-num-turns` if it is not given, as in vLLM.
+fn range(args: &RunArgs, given: Option<&Lengths>) -> Result<Option<Lengths>, Error> {
+    let end = |option: &str, text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => value::integer::<u32>(option, text).map(|turns| (turns > 0).then_some(turns)),
+    };
+    let (least, most) = ("--multi-turn-min-turns", "--multi-turn-max-turns");
+    let ends = (end(least, &args.multi_turn_min_turns)?, end(most, &args.multi_turn_max_turns)?);
+    if ends == (None, None) {
+        return Ok(None);
+    }
+    let option = if ends.0.is_some() { least } else { most };
+    if args.dataset_path.is_some() || args.trace.is_some() {
+        let remedy = "leave it out: the turns of a file are the file's";
+        return Err(Error::new(option, "draws numbers of turns, and a file has its own", remedy));
+    }
+    let usual = match given {
+        None => Conversation::default().turns.fixed(),
+        Some(given) => given.fixed(),
+    };
+    let drawn = || {
+        let remedy = "give --multi-turn-num-turns a number, or leave it out";
+        Error::new(option, "is the end of a range around a number that is drawn itself", remedy)
+    };
+    let (Some(min), Some(max)) = (ends.0.or(usual), ends.1.or(usual)) else { return Err(drawn()) };
+    if min > max {
+        let wrong = format!("nothing lies between {min} and {max} turns");
+        return Err(Error::new(option, wrong, "give both ends, the smaller one as the fewest"));
+    }
+    Ok(Some(if min == max { Lengths::Fixed(min) } else { Lengths::Drawn(Distribution::Uniform { min, max }) }))
+}
+
+/// What turns have in common, if an option says.
+fn shares(args: &RunArgs) -> Result<Option<TurnShares>, Error> {
+    let share = |option: &str, text: &Option<String>| match text {
+        None => Ok(0.0),
+        Some(text) => super::share(option, text),
+    };
+    let (all, session) = (&args.multi_turn_prefix_global_ratio, &args.multi_turn_prefix_conversation_ratio);
+    if all.is_none() && session.is_none() {
+        return Ok(None);
+    }
+    let all = share("--multi-turn-prefix-global-ratio", all)?;
+    Ok(Some(TurnShares { all, session: share("--multi-turn-prefix-conversation-ratio", session)? }))
 }
 
 /// Whether the data set is of conversations by its name.
@@ -132,6 +186,8 @@ fn without(args: &RunArgs) -> Result<(), Error> {
         ("--replies", args.replies.is_none()),
         ("--inter-turn-delay-cap-seconds", args.inter_turn_delay_cap_seconds.is_none()),
         ("--ignore-trace-delays", !args.ignore_trace_delays),
+        ("--multi-turn-prefix-global-ratio", zero(&args.multi_turn_prefix_global_ratio)),
+        ("--multi-turn-prefix-conversation-ratio", zero(&args.multi_turn_prefix_conversation_ratio)),
     ] {
         if !is_nothing {
             let remedy = "give --multi-turn as well, or leave it out";

@@ -5,6 +5,7 @@ use std::fmt;
 use super::Refusal;
 use super::sessions::{Firsts, Place};
 use crate::plan::RecordErrors;
+use crate::workload::recorded::Bodies;
 use crate::workload::trace::{Counts, Dropped, Entry, Format, Input, Prompt, Replay, Selected, Survey};
 
 /// What a look through a trace found, and what of it is sent.
@@ -35,6 +36,10 @@ pub struct Overview {
     pub chats: u64,
     /// Requests with images, which no trace holds: their texts alone are sent.
     pub images: u64,
+    /// Tokens of the longest request, its answer included, as far as the trace gives lengths.
+    pub longest_prompt: Option<u32>,
+    /// Ready bodies, by what they are for.
+    pub bodies: Bodies,
     /// Lengths of the first of them: words of the prompt and, where the trace says, tokens of the answer.
     pub first: Vec<(u32, Option<u32>)>,
 }
@@ -55,6 +60,8 @@ impl Overview {
             prompt_tokens: 0,
             chats: 0,
             images: 0,
+            longest_prompt: None,
+            bodies: Bodies::default(),
             first: Vec::new(),
         }
     }
@@ -91,6 +98,8 @@ impl Overview {
         self.prompt_tokens += entry.prompt_tokens().map_or(0, u64::from);
         self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
         self.images += u64::from(entry.images > 0);
+        self.longest_prompt = self.longest_prompt.max(entry.whole_tokens());
+        self.bodies.count(entry);
         if self.first.len() < FIRST_MAX {
             self.first.push((entry.words(), entry.output_tokens));
         }

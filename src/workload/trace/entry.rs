@@ -173,6 +173,12 @@ impl Entry {
         }
     }
 
+    /// Tokens of the prompt and its answer, where the file gives the length of the prompt.
+    #[must_use]
+    pub fn whole_tokens(&self) -> Option<u32> {
+        Some(self.prompt_tokens()?.saturating_add(self.output_tokens.unwrap_or(0)))
+    }
+
     /// The length of the prompt in tokens, where the file knows it.
     #[must_use]
     pub fn prompt_tokens(&self) -> Option<u32> {
