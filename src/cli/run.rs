@@ -21,8 +21,8 @@ use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::reuse::Sent;
 use crate::workload::preview::LaterTurn;
+use crate::workload::reuse::Sent;
 use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Script};
 
 /// Requests of each level that `--dry-run` shows.
@@ -79,13 +79,12 @@ pub(super) fn carry_out(
     let around = lint::surroundings(&ready.target.routes, ready.facts.via.clone());
     // A server that will be emptied before each level has nothing left of them.
     let seen = ready.facts.seen_before.as_ref().filter(|_| !plan.target.reset_prefix_cache);
-    let around =
-        crate::plan::lint::Surroundings {
-            same_prompts_at: seen.map(SeenBlock::last_in_words),
-            context_tokens: ready.facts.context_tokens,
-            longest_prompt: script::longest_prompt(script.as_ref()),
-            ..around
-        };
+    let around = crate::plan::lint::Surroundings {
+        same_prompts_at: seen.map(SeenBlock::last_in_words),
+        context_tokens: ready.facts.context_tokens,
+        longest_prompt: script::longest_prompt(script.as_ref()),
+        ..around
+    };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
     let session =
@@ -269,7 +268,12 @@ fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> Str
 fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Result<Option<String>, Failure> {
     let Some(level) = plan.levels.get(ordinal) else { return Ok(None) };
     // Later turns repeat what the server said before, of which nobody knows how many tokens it is.
-    if plan.workload.conversation.is_some() {
+    let of_agents = |script: &Script| match script {
+        Script::Data(deck) => deck.agents().is_some(),
+        Script::Trace(recording) => recording.agents().is_some(),
+    };
+    // Of agents it is said with the file.
+    if plan.workload.conversation.is_some() || script.is_some_and(of_agents) {
         return Ok(None);
     }
     let all = match script {

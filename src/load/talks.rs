@@ -80,7 +80,11 @@ impl Talks {
     /// Turn `turn` of session `index` has ended.
     pub(crate) fn on_end(&mut self, index: u64, turn: u16, outcome: Outcome, reply: &Reply) -> Follow {
         let next = self.next(index, turn, outcome, reply);
-        Follow { is_over: next.is_none(), next: next.map(|next| (turn + 1, next)).into_iter().collect(), ..Follow::default() }
+        Follow {
+            is_over: next.is_none(),
+            next: next.map(|next| (turn + 1, next)).into_iter().collect(),
+            ..Follow::default()
+        }
     }
 
     /// When the next turn is planned, or `None` at the end of the session.

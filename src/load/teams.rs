@@ -191,7 +191,12 @@ impl Teams {
     }
 
     /// Plans request `number` of session `index`; `end` is the last end of the answers that it waits for.
-    fn planned(&mut self, agents: &Agents, (index, number): (u64, u16), end: Option<Stamp>) -> Option<(u16, Next)> {
+    fn planned(
+        &mut self,
+        agents: &Agents,
+        (index, number): (u64, u16),
+        end: Option<Stamp>,
+    ) -> Option<(u16, Next)> {
         let content = &self.leg.target.content;
         let team = self.open.get_mut(&index)?;
         let When { at_ns, pause_ns } = agents.when(team.session, number)?;
@@ -267,7 +272,13 @@ impl Teams {
         });
     }
 
-    fn write(&mut self, index: u64, number: u16, desk: &mut Desk, spare: &mut Vec<Vec<u8>>) -> Option<Written> {
+    fn write(
+        &mut self,
+        index: u64,
+        number: u16,
+        desk: &mut Desk,
+        spare: &mut Vec<Vec<u8>>,
+    ) -> Option<Written> {
         let entry = self.source.read(&self.leg, index, number)?;
         let (item, mut bytes) = (self.leg.item(index), spare.pop().unwrap_or_default());
         let max_tokens = self.leg.target.write_recorded((item, &entry), desk, &mut bytes);

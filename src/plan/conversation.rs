@@ -143,7 +143,8 @@ impl Plan {
                 let remedy = "give both from 0 on, together below 1";
                 return wrong(option, format!("{all} and {session} leave no words of its own"), remedy);
             }
-            if self.workload.data.is_some() || self.workload.trace.is_some() || self.workload.prefix.is_some() {
+            if self.workload.data.is_some() || self.workload.trace.is_some() || self.workload.prefix.is_some()
+            {
                 let told = "is about turns that are made of words and share nothing else".to_owned();
                 return wrong(option, told, "leave out the file, or what prompts begin with");
             }

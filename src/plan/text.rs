@@ -13,8 +13,9 @@ use toml::de::{DeTable, DeValue};
 use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, Timing, TurnShares, RequestOptions, Sampling, Search, Share,
-    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
+    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
+    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares, Until,
+    Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};

@@ -14,8 +14,8 @@ use super::recorded::Bodies;
 use super::recording::{Open, Refusal};
 use super::reuse::{Blocks, Reuse};
 use super::trace::{
-    AgentReader, Agents, Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf, Spindle, Threads, Turns,
-    format_of, vllm_sharegpt_keeps,
+    AgentReader, Agents, Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf,
+    Spindle, Threads, Turns, format_of, vllm_sharegpt_keeps,
 };
 use crate::plan::{Compat, DataSet, Filter, LengthRule, RecordErrors};
 use crate::rng::{self, Purpose};

@@ -232,8 +232,9 @@ fn agents_turn(
     let waits = content.timing() == Timing::ThinkOnly && !after.is_empty();
     // Of a trace it is that of the level, of a data set that of the session.
     let first_ns = agents.when(session, 0).map_or(0, |when| when.at_ns);
-    let of_session =
-        |at_ns: u64| content.stretched(Duration::from_nanos(at_ns.saturating_sub(first_ns))).as_nanos() as u64;
+    let of_session = |at_ns: u64| {
+        content.stretched(Duration::from_nanos(at_ns.saturating_sub(first_ns))).as_nanos() as u64
+    };
     let at_ns = entry.at.filter(|_| !waits);
     let offset_ns = if content.deck().is_some() { at_ns.map(of_session) } else { at_ns };
     LaterTurn {

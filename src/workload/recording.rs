@@ -213,7 +213,9 @@ impl Sends {
                 Walk::Timed(entries, firsts) => {
                     let Some(planned) = entries.next().transpose()? else { return Ok(None) };
                     let place = firsts.place(&planned.entry, planned.offset_ns);
-                    let Some(offset_ns) = planned.offset_ns.filter(|_| place == Place::Timed) else { continue };
+                    let Some(offset_ns) = planned.offset_ns.filter(|_| place == Place::Timed) else {
+                        continue;
+                    };
                     self.next += 1;
                     if is_own {
                         return Ok(Some(Sent { index, offset_ns, entry: planned.entry }));

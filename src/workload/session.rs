@@ -55,9 +55,9 @@ impl Content {
         let place = self.place_of(item, turn);
         let drawn = || lengths::draw(&conversation.delay_ms, item.seed, Purpose::TurnPauses, place);
         let pause = said.unwrap_or_else(|| Duration::from_millis(u64::from(drawn())));
-        let most = conversation.delay_max_s.map_or(Duration::MAX, |s| {
-            Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
-        });
+        let most = conversation
+            .delay_max_s
+            .map_or(Duration::MAX, |s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
         self.stretched(pause).min(most)
     }
 

@@ -142,7 +142,10 @@ fn a_trace_of_agents_is_sent_at_the_times_of_its_sessions_but_after_the_answers(
         assert_eq!(record.start, record.plan, "all answers had ended by then");
     }
     // Its clock begins with its first request.
-    assert_eq!(sessions[&1].iter().map(|one| one.plan - start).collect::<Vec<_>>(), [seconds(0.0), seconds(1.5)]);
+    assert_eq!(
+        sessions[&1].iter().map(|one| one.plan - start).collect::<Vec<_>>(),
+        [seconds(0.0), seconds(1.5)]
+    );
     // Ten times as fast, the sub-agents are not through at the time of who waits for them.
     let run = simulate(&trace(|_| {}), &replayed(40.0));
     let a = &by_session(&run)[&0];
@@ -287,7 +290,10 @@ fn slice_cap_and_filters_leave_the_order_of_the_rest() {
     plan.workload.data.as_mut().unwrap().filter = Filter { prompt_max: Some(300), ..Filter::default() };
     let run = simulate(&plan, &self::level(Load::closed(1), Some(1)));
     let a = &by_session(&run)[&0];
-    assert_eq!(a.iter().map(|one| one.prompt_tokens.unwrap()).collect::<Vec<_>>(), [200, 130, 200, 130, 70, 90]);
+    assert_eq!(
+        a.iter().map(|one| one.prompt_tokens.unwrap()).collect::<Vec<_>>(),
+        [200, 130, 200, 130, 70, 90]
+    );
     assert_eq!(a[1].plan, a[0].end + seconds(1.0));
     assert_eq!(a[4].plan, a[2].end.max(a[3].end) + seconds(0.75));
 }

@@ -142,8 +142,14 @@ fn a_range_of_turns_has_the_ends_that_are_not_given_from_the_number() {
     assert_eq!(turns("--multi-turn-num-turns 6 --multi-turn-min-turns 2"), between(2, 6));
     assert_eq!(turns("--multi-turn-min-turns 0 --multi-turn-max-turns 0"), 3.into());
     assert_eq!(turns("--multi-turn-min-turns 5 --multi-turn-max-turns 5"), 5.into());
-    assert_eq!(refused("--multi-turn --multi-turn-min-turns 9 --multi-turn-max-turns 8").subject, "--multi-turn-min-turns");
-    assert_eq!(refused("--multi-turn --dataset-path x --multi-turn-max-turns 8").subject, "--multi-turn-max-turns");
+    assert_eq!(
+        refused("--multi-turn --multi-turn-min-turns 9 --multi-turn-max-turns 8").subject,
+        "--multi-turn-min-turns"
+    );
+    assert_eq!(
+        refused("--multi-turn --dataset-path x --multi-turn-max-turns 8").subject,
+        "--multi-turn-max-turns"
+    );
     let drawn = "--multi-turn-num-turns uniform:min=1,max=4 --multi-turn-max-turns 8";
     assert_eq!(refused(drawn).subject, "--multi-turn-max-turns");
 }
@@ -156,7 +162,10 @@ fn what_turns_share_and_sessions_have_of_their_own_is_the_plans() {
     assert_eq!(shares("--multi-turn-prefix-global-ratio 0.0"), None);
     assert_eq!(talk("--multi-turn-prefix-global-ratio 0.0"), None);
     let option = "--multi-turn-prefix-global-ratio";
-    assert_eq!(refused(&format!("--multi-turn {option} 0.5 --multi-turn-prefix-conversation-ratio 0.5")).subject, option);
+    assert_eq!(
+        refused(&format!("--multi-turn {option} 0.5 --multi-turn-prefix-conversation-ratio 0.5")).subject,
+        option
+    );
     assert_eq!(refused(&format!("{option} 0.5")).subject, option, "there are no turns");
     assert_eq!(refused(&format!("--multi-turn {option} 0.5 --dataset-path x")).subject, option);
     let words = |options: &str| ordered(&format!("run --url h:1 {options}")).unwrap().workload.context_words;
@@ -185,5 +194,8 @@ fn recorded_sessions_have_a_timing_and_pauses_an_end() {
     assert_eq!(refused(&original).subject, option);
     let none = talk("--dataset-path x --multi-turn --ignore-trace-delays").unwrap();
     assert_eq!(none.delay_ratio, 0.0);
-    assert_eq!(refused("--dataset-path x --multi-turn --ignore-trace-delays --session-delay-ratio 2").subject, "--ignore-trace-delays");
+    assert_eq!(
+        refused("--dataset-path x --multi-turn --ignore-trace-delays --session-delay-ratio 2").subject,
+        "--ignore-trace-delays"
+    );
 }

@@ -72,7 +72,11 @@ fn timing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
             "original" => Timing::Original,
             _ => {
                 let remedy = "give think-only, or original for the times of the file";
-                return Err(Error::new(option, format!("'{text}' is neither think-only nor original"), remedy));
+                return Err(Error::new(
+                    option,
+                    format!("'{text}' is neither think-only nor original"),
+                    remedy,
+                ));
             }
         });
     }
@@ -137,7 +141,11 @@ fn range(args: &RunArgs, given: Option<&Lengths>) -> Result<Option<Lengths>, Err
         let wrong = format!("nothing lies between {min} and {max} turns");
         return Err(Error::new(option, wrong, "give both ends, the smaller one as the fewest"));
     }
-    Ok(Some(if min == max { Lengths::Fixed(min) } else { Lengths::Drawn(Distribution::Uniform { min, max }) }))
+    Ok(Some(if min == max {
+        Lengths::Fixed(min)
+    } else {
+        Lengths::Drawn(Distribution::Uniform { min, max })
+    }))
 }
 
 /// What turns have in common, if an option says.
@@ -157,10 +165,11 @@ fn shares(args: &RunArgs) -> Result<Option<TurnShares>, Error> {
 /// Whether the data set is of conversations by its name.
 fn names_conversations(args: &RunArgs) -> bool {
     let names = [&args.trace_format, &args.dataset_name];
-    let is_named =
-        names.into_iter().flatten().filter_map(|name| Format::from_name(name)).any(|format| {
-            matches!(format, Format::AiperfMultiTurn | Format::Weka)
-        });
+    let is_named = names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Format::from_name(name))
+        .any(|format| matches!(format, Format::AiperfMultiTurn | Format::Weka));
     is_named && args.dataset_path.is_some() && !super::trace::is_asked(args)
 }
 

@@ -92,18 +92,23 @@ fn few_requests_are_counted_or_reckoned_from_rate_and_time() {
 fn conversations_that_grow_are_told_with_their_lengths() {
     let of = |turns: u32, context_tokens, longest_prompt| {
         let mut plan = good();
-        let talk = Conversation { turns: turns.into(), later_words: Some(50.into()), ..Conversation::default() };
+        let talk =
+            Conversation { turns: turns.into(), later_words: Some(50.into()), ..Conversation::default() };
         plan.workload.input_words = 100.into();
         plan.workload.output_tokens = 50.into();
         plan.workload.conversation = Some(talk);
-        let around = Surroundings { context_tokens, longest_prompt, simulated: true, ..Surroundings::default() };
+        let around =
+            Surroundings { context_tokens, longest_prompt, simulated: true, ..Surroundings::default() };
         let found = lint(&plan, &around).into_iter();
         found.filter(|finding| finding.rule == Rule::ContextGrowth).collect::<Vec<_>>()
     };
     assert_eq!(of(4, None, None), [], "four times as long is not much");
     let grown = of(5, None, None);
     assert_eq!((grown.len(), grown[0].grade), (1, Grade::Info));
-    assert!(grown[0].evidence.contains("from 100 tokens in the first turn to 500 in the last of 5"), "{grown:?}");
+    assert!(
+        grown[0].evidence.contains("from 100 tokens in the first turn to 500 in the last of 5"),
+        "{grown:?}"
+    );
     assert_eq!(of(4, Some(450), None), []);
     let long = of(4, Some(449), None);
     assert_eq!((long.len(), long[0].grade), (1, Grade::Warn));
@@ -116,7 +121,8 @@ fn conversations_that_grow_are_told_with_their_lengths() {
         simulated: true,
         ..Surroundings::default()
     };
-    let of_file = lint(&plan, &around).into_iter().find(|finding| finding.rule == Rule::ContextGrowth).unwrap();
+    let of_file =
+        lint(&plan, &around).into_iter().find(|finding| finding.rule == Rule::ContextGrowth).unwrap();
     assert!(of_file.evidence.starts_with("the longest request has 1001 tokens"), "{of_file:?}");
 }
 

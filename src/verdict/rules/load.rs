@@ -37,7 +37,11 @@ fn too_few(plan: &Plan, facts: &Facts) -> Option<Finding> {
     }
     let said = plan.requests_expected(&facts.level).is_some_and(|expected| expected < REQUESTS_MIN);
     // A level of a search answers one question, as well as its bounds say; its percentiles are by the way.
-    if said || facts.level.decide.is_some() { None } else { few_requests(n, plan.turns_expected().unwrap_or(1.0)) }
+    if said || facts.level.decide.is_some() {
+        None
+    } else {
+        few_requests(n, plan.turns_expected().unwrap_or(1.0))
+    }
 }
 
 fn window_short(facts: &Facts) -> Option<Finding> {

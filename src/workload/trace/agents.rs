@@ -189,7 +189,8 @@ impl Found {
         let after = self.waits_for(&node.after);
         // The first that is kept begins its session.
         let begins = !self.fates.iter().any(|fate| matches!(fate, Fate::Kept(_)));
-        let number = if begins { 0 } else { self.places.len() - self.starts.last().map_or(0, |at| *at as usize) };
+        let number =
+            if begins { 0 } else { self.places.len() - self.starts.last().map_or(0, |at| *at as usize) };
         let fits = number < Agents::REQUESTS_MAX as usize;
         let is_kept = keeps(entry, at_ns);
         self.beyond += u64::from(is_kept && !fits);

@@ -358,8 +358,7 @@ impl Agent<'_> {
         let (after, pause_ns) = thread.next_after(at, think);
         let offset = self.record.1 + (text.as_ptr() as usize - self.record.0.as_ptr() as usize) as u64;
         let node = Node { session: ordinal - 1, number: *count, after, pause_ns, offset };
-        thread.last =
-            Some(Answer { number: *count, sent_ns: at, end_ns: at.saturating_add(took_ns) });
+        thread.last = Some(Answer { number: *count, sent_ns: at, end_ns: at.saturating_add(took_ns) });
         let turn = thread.turns;
         thread.turns = turn.saturating_add(1);
         *count = count.saturating_add(1);
