@@ -74,7 +74,9 @@ fn few_requests_are_counted_or_reckoned_from_rate_and_time() {
     // Turns are requests too.
     let talks = |sessions| {
         found(move |p| {
-            p.workload.conversation = Some(Conversation { turns: 4.into(), ..Conversation::default() });
+            let later_words = Some(1.into());
+            p.workload.conversation =
+                Some(Conversation { turns: 4.into(), later_words, ..Conversation::default() });
             p.workload.input_words = 2000.into();
             stop(Some(sessions), None)(p);
         })
