@@ -284,7 +284,7 @@ fn a_mark_at_the_beginning_is_no_part_of_any_format() {
     ] {
         // The mark moves what stands behind it.
         let wherever = |entries: Vec<Entry>| -> Vec<Entry> {
-            let placeless = |node| Box::new(Node { offset: 0, ..*node });
+            let placeless = |node: Box<Node>| Box::new(Node { offset: 0, ..*node });
             entries.into_iter().map(|entry| Entry { node: entry.node.map(placeless), ..entry }).collect()
         };
         let plain = wherever(read("f", text.as_bytes(), &of_format(format)).unwrap());
