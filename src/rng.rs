@@ -45,6 +45,8 @@ pub enum Purpose {
     System = 32,
     /// The words of the system message of warm-up requests, disjoint from those.
     WarmupSystem = 33,
+    /// The words that all turns of one session begin with.
+    SessionPrefix = 34,
     /// Which requests are given up by their users.
     Aborts = 40,
     /// Which requests are read slowly.

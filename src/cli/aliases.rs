@@ -505,13 +505,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--gsp-zipf-alpha"], Same("--prefix-zipf")),
     (&["--gsp-group-distribution"], Convert(group_distribution)),
     (
-        &["--user-context-prompt-length"],
-        Refuse(
-            "is what the turns of a conversation share in aiperf, and here each request is a conversation of its own",
-            "add the words to --random-input-len",
-        ),
-    ),
-    (
         &["--prefix-*", "--prompt-prefix-*", "--gsp-*", "--shared-*", "--user-context-*"],
         Refuse(LATER, PREFIXES),
     ),
@@ -530,14 +523,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--conversation-turn-delay-stddev"], Same("--session-turn-delay-stddev")),
     (&["--conversation-turn-delay-ratio"], Same("--session-delay-ratio")),
     (&["--multi-turn-concurrency"], Same("--max-concurrency")),
-    (
-        &["--multi-turn-min-turns", "--multi-turn-max-turns"],
-        Refuse("is half of a range", "give both ends by --multi-turn-num-turns uniform:min=2,max=8"),
-    ),
-    (
-        &["--multi-turn-prefix-*"],
-        Refuse("sends turns without what was said before", "give shared beginnings by --random-prefix-len"),
-    ),
     (
         &[
             "--multi-turn*",
@@ -567,11 +552,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--replay-speedup", "--synthesis-speedup-ratio"], Same("--trace-speedup")),
     (&["--synthesis-max-osl"], Same("--trace-output-max")),
     (&["--synthesis-*"], Refuse(LATER, "use --trace-speedup, --trace-input-max and --trace-output-max")),
-    (&["--trace*", "--fixed-schedule*", "--no-fixed-schedule"], Refuse(LATER, TIMES)),
-    (
-        &["--open-loop-*", "--no-open-loop-replay", "--ignore-trace-delays", "--use-think-time-only"],
-        Refuse(LATER, TIMES),
-    ),
+    (&["--no-fixed-schedule"], Accept(Nothing)),
+    (&["--trace*", "--fixed-schedule*"], Refuse(LATER, TIMES)),
+    (&["--open-loop-*", "--no-open-loop-replay"], Refuse(LATER, TIMES)),
     (
         &["--trajectory-*", "--burst-phase-starts", "--system-idle-*", "--agentic-*", "--omit-kv-hints"],
         Refuse(LATER, TIMES),

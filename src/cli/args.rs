@@ -324,6 +324,9 @@ pub struct RunArgs {
     /// words of a system message that all requests have, before all else (default: 0, no system message)
     #[argh(option, arg_name = "n")]
     pub shared_system_prompt_length: Option<String>,
+    /// words that the first turn of each session has in addition, other ones in each (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub user_context_prompt_length: Option<String>,
     /// number of different prompts, which requests take in turn, again and again; 1 makes all alike (default: every
     /// request has a prompt of its own, or all of --dataset-path)
     #[argh(option, arg_name = "n")]
@@ -337,6 +340,19 @@ pub struct RunArgs {
     /// (default: 3 with --multi-turn)
     #[argh(option, arg_name = "n|dist")]
     pub multi_turn_num_turns: Option<String>,
+    /// fewest turns of a session, where their number is drawn evenly from a range; 0: as --multi-turn-num-turns (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub multi_turn_min_turns: Option<String>,
+    /// most turns of a session, likewise (default: 0)
+    #[argh(option, arg_name = "n")]
+    pub multi_turn_max_turns: Option<String>,
+    /// part of the words of each turn, from its beginning, that all turns of all sessions have in common; turns then stand
+    /// alone, and repeat nothing of what was said (default: 0: they repeat it)
+    #[argh(option, arg_name = "share")]
+    pub multi_turn_prefix_global_ratio: Option<String>,
+    /// part of the words of each turn, behind that, that the turns of one session have in common; likewise (default: 0)
+    #[argh(option, arg_name = "share")]
+    pub multi_turn_prefix_conversation_ratio: Option<String>,
     /// standard deviation of normal numbers of turns around --multi-turn-num-turns, a number of turns (default: 0)
     #[argh(option, arg_name = "n")]
     pub session_turns_stddev: Option<String>,
@@ -350,6 +366,21 @@ pub struct RunArgs {
     /// make the pauses between turns so many times as long, those of a file too; a factor (default: 1)
     #[argh(option, arg_name = "k")]
     pub session_delay_ratio: Option<String>,
+    /// longest pause between an answer and the next turn, in seconds; longer ones, those of a file too, are cut to it
+    /// (default: none is cut)
+    #[argh(option, arg_name = "s")]
+    pub inter_turn_delay_cap_seconds: Option<String>,
+    /// no pauses between turns, whatever a file says: --session-delay-ratio 0 (default: off)
+    #[argh(switch)]
+    pub ignore_trace_delays: bool,
+    /// when the requests of recorded agents' sessions go: think-only, the recorded think time after the answers that they
+    /// wait for, or original, at their time in the session but not before those answers (default: think-only, original
+    /// with --trace)
+    #[argh(option, arg_name = "think-only|original")]
+    pub timing_strategy: Option<String>,
+    /// the same as --timing-strategy think-only (default: off)
+    #[argh(switch)]
+    pub use_think_time_only: bool,
     /// words that a later turn adds, a number or a distribution (default: as --random-input-len)
     #[argh(option, arg_name = "n|dist")]
     pub per_turn_input_len: Option<String>,

@@ -23,16 +23,20 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
         notes.iter().for_each(|note| say(note));
     }
     // A file that cannot be sent is no finding: nothing would be measured.
-    if let Some(script) = script::look(&plan)?.filter(|_| !output.quiet) {
-        script::notes(&plan, &script).iter().for_each(|note| say(note));
+    let script = script::look(&plan)?;
+    if let Some(script) = script.as_ref().filter(|_| !output.quiet) {
+        script::notes(&plan, script).iter().for_each(|note| say(note));
     }
     let routes = target::routes(&plan, &secrets).unwrap_or_else(|failure| {
         // Where the server is cannot be said from here; what is wrong with the plan can.
         say(&failure.to_string());
         Vec::new()
     });
-    let findings: Vec<FindingBlock> =
-        lint(&plan, &surroundings(&routes, None)).into_iter().map(FindingBlock::from).collect();
+    let around = Surroundings {
+        longest_prompt: script::longest_prompt(script.as_ref()),
+        ..surroundings(&routes, None)
+    };
+    let findings: Vec<FindingBlock> = lint(&plan, &around).into_iter().map(FindingBlock::from).collect();
     let verdict = Verdict::of(findings.iter().map(|finding| finding.grade));
     match output.format {
         Format::Json => with_stdout(|mut out| json::write_findings(&findings, verdict, &mut out))?,
@@ -60,6 +64,8 @@ pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surrounding
         proxies: proxies(),
         via,
         same_prompts_at: None,
+        context_tokens: None,
+        longest_prompt: None,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
+use crate::workload::preview::LaterTurn;
 use crate::workload::reuse::Sent;
 use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Script};
 
@@ -78,8 +79,12 @@ pub(super) fn carry_out(
     let around = lint::surroundings(&ready.target.routes, ready.facts.via.clone());
     // A server that will be emptied before each level has nothing left of them.
     let seen = ready.facts.seen_before.as_ref().filter(|_| !plan.target.reset_prefix_cache);
-    let around =
-        crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
+    let around = crate::plan::lint::Surroundings {
+        same_prompts_at: seen.map(SeenBlock::last_in_words),
+        context_tokens: ready.facts.context_tokens,
+        longest_prompt: script::longest_prompt(script.as_ref()),
+        ..around
+    };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
     let session =
@@ -198,14 +203,13 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
                 request.prompt
             ));
             for (turn, later) in (2..).zip(&request.later) {
-                let at = match (later.pause, later.offset_ns) {
-                    (_, Some(ns)) => format!("at {:.6} s, or after the answer", ns as f64 / 1e9),
-                    (Some(pause), None) if !pause.is_zero() => format!("{pause:?} after the answer"),
-                    _ => "at once after the answer".to_owned(),
-                };
+                let more = if later.whole { "" } else { " more" };
                 text.push_str(&format!(
-                    "#   turn {turn} {at}, {} words more, max_tokens {}: {}\n",
-                    later.words, later.max_tokens, later.prompt
+                    "#   turn {turn} {}, {} {unit}{more}, max_tokens {}: {}\n",
+                    when(later),
+                    later.words,
+                    later.max_tokens,
+                    later.prompt
                 ));
             }
             if request.more > 0 {
@@ -214,6 +218,28 @@ pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Fa
         }
     }
     Ok(text)
+}
+
+/// When a later turn goes.
+fn when(turn: &LaterTurn) -> String {
+    let after = match turn.after.as_deref() {
+        None => "after the answer".to_owned(),
+        Some([]) => "with its session".to_owned(),
+        Some([one]) => format!("after the answer to turn {}", u32::from(*one) + 1),
+        Some(several) => {
+            let numbers: Vec<String> =
+                several.iter().map(|number| (u32::from(*number) + 1).to_string()).collect();
+            format!("after the answers to turns {}", numbers.join(", "))
+        }
+    };
+    match (turn.pause, turn.offset_ns) {
+        (_, Some(ns)) if turn.after.as_ref().is_some_and(Vec::is_empty) => {
+            format!("at {:.6} s", ns as f64 / 1e9)
+        }
+        (_, Some(ns)) => format!("at {:.6} s, or {after}", ns as f64 / 1e9),
+        (Some(pause), None) if !pause.is_zero() => format!("{pause:?} {after}"),
+        (_, None) => format!("at once {after}"),
+    }
 }
 
 fn item(plan: &Plan, request: &Preview) -> Item {
@@ -243,7 +269,12 @@ fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> Str
 fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Result<Option<String>, Failure> {
     let Some(level) = plan.levels.get(ordinal) else { return Ok(None) };
     // Later turns repeat what the server said before, of which nobody knows how many tokens it is.
-    if plan.workload.conversation.is_some() {
+    let of_agents = |script: &Script| match script {
+        Script::Data(deck) => deck.agents().is_some(),
+        Script::Trace(recording) => recording.agents().is_some(),
+    };
+    // Of agents it is said with the file.
+    if plan.workload.conversation.is_some() || script.is_some_and(of_agents) {
         return Ok(None);
     }
     let all = match script {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::parquet_file;
+use crate::api::Dialect;
 use crate::api::talk::History;
 use crate::plan::{LengthRule, Plan};
 use crate::run_file::schema::{DataBlock, TraceBlock};
 use crate::workload::deck::Contents;
-use crate::workload::recording::Open;
+use crate::workload::recording::{Open, Refusal};
 use crate::workload::trace::{Format, Input};
 use crate::workload::{Deck, Recording, Script};
 
@@ -53,6 +54,14 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
     } else {
         return Ok(None);
     };
+    let look = look.and_then(|(chats, script)| {
+        let has_offsets = match &script {
+            Script::Data(deck) => deck.agents().is_some(),
+            Script::Trace(recording) => recording.agents().is_some(),
+        };
+        let asks_for_offsets = plan.workload.timing.is_some();
+        if asks_for_offsets && !has_offsets { Err(Refusal::NoOffsets) } else { Ok((chats, script)) }
+    });
     let (chats, script) = look.map_err(|refusal| Failure::bad(format!("{option} {file}: {refusal}")))?;
     if chats > 0 && !History::is_list(plan.target.dialect) {
         return Err(Failure::bad(format!(
@@ -60,7 +69,29 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
             plan.target.dialect.name()
         )));
     }
+    let bodies = match &script {
+        Script::Data(deck) => deck.contents().bodies,
+        Script::Trace(recording) => recording.overview().bodies,
+    };
+    let dialect = plan.target.dialect;
+    if let Some((n, field)) = bodies.for_others(dialect.prompt_field()).filter(|_| dialect != Dialect::Raw) {
+        let other = Dialect::ALL.into_iter().find(|other| other.prompt_field() == field);
+        return Err(Failure::bad(format!(
+            "{option} {file}: {n} of its ready bodies have `{field}`, and the API {} takes `{}`; use --backend {}",
+            dialect.name(),
+            dialect.prompt_field(),
+            other.unwrap_or_default().name()
+        )));
+    }
     Ok(Some(script))
+}
+
+/// Tokens of the longest request of a file, where it gives lengths.
+pub(super) fn longest_prompt(script: Option<&Script>) -> Option<u32> {
+    match script? {
+        Script::Data(deck) => deck.contents().longest_prompt,
+        Script::Trace(recording) => recording.overview().longest_prompt,
+    }
 }
 
 /// Opens a file whenever a shard wants to read it. One in Parquet is read once, and its rows are kept as JSON lines.
@@ -126,7 +157,8 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
         );
     }
     let most = plan.levels.iter().filter_map(|level| level.requests_expected()).max();
-    if let Some(most) = most.filter(|most| *most > prompts) {
+    // A session of agents that comes again has other words.
+    if let Some(most) = most.filter(|most| *most > prompts && contents.agents.is_none()) {
         notes.push(format!(
             "warning: {most} {} take {prompts} {}, again and again: a prefix cache may answer; give a larger file or fewer \
              of them",

@@ -120,6 +120,13 @@ fn prompts_of(plan: &Plan) -> u64 {
     if let Some(words) = workload.system_words {
         text.extend(words.to_le_bytes());
     }
+    if let Some(words) = workload.context_words {
+        text.push(b'c');
+        text.extend(words.to_le_bytes());
+    }
+    if let Some(shares) = workload.conversation.as_ref().and_then(|conversation| conversation.shares) {
+        text.extend(serde_json::to_vec(&shares).unwrap_or_default());
+    }
     if let Some(tokens) = &workload.tokens {
         text.extend(serde_json::to_vec(tokens).unwrap_or_default());
     }

@@ -68,6 +68,7 @@ pub(super) fn ready(
     let target = of(plan, routes, script)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
+        context_tokens: facts.context_of(&plan.target.models),
         version: facts.version,
         server_header: Some(facts.header).filter(|header| !header.is_empty()),
         models: facts.models,

@@ -310,11 +310,18 @@ impl Agenda {
         arrivals.peek(place).map(|(index, _)| index)
     }
 
-    /// The session of `due` goes on with its next turn, which is planned for `plan` and may be sent from `ready` on. Its
+    /// The session of `due` goes on with turn `turn`, which is planned for `plan` and may be sent from `ready` on. Its
     /// user, where there is one, is bound until it ends.
-    pub(crate) fn go_on(&mut self, due: &Due, plan: Stamp, ready: Stamp) {
-        let Due { index, turn, user, .. } = *due;
-        self.turns.planned.push(Reverse(Turn { ready: ready.max(plan), plan, index, turn: turn + 1, user }));
+    pub(crate) fn go_on(&mut self, due: &Due, turn: u16, (plan, ready): (Stamp, Stamp)) {
+        let Due { index, user, .. } = *due;
+        self.turns.planned.push(Reverse(Turn { ready: ready.max(plan), plan, index, turn, user }));
+    }
+
+    /// Takes back what is planned of session `index` beyond its first turn, and says how many turns these are.
+    pub(crate) fn withdraw(&mut self, index: u64) -> usize {
+        let before = self.turns.planned.len();
+        self.turns.planned.retain(|Reverse(turn)| turn.index != index);
+        before - self.turns.planned.len()
     }
 
     fn start(&self) -> Stamp {

@@ -242,7 +242,7 @@ impl Leg {
     /// Whether answers are gathered, because later turns repeat them.
     #[must_use]
     pub(crate) fn gathers_replies(&self) -> bool {
-        self.has_sessions()
+        self.has_sessions() && self.target.content.agents().is_none()
     }
 
     /// The record of a request that is due, before anything has happened to it. Its user reads slowly if `slow`.

@@ -27,6 +27,8 @@ pub struct ServerFacts {
     pub version: Option<String>,
     /// The models that it lists, in its order.
     pub models: Vec<String>,
+    /// Tokens of a prompt and its answer that each of these takes, where the server says (`max_model_len`).
+    pub context_tokens: Vec<Option<u32>>,
     /// HTTP status of its answer to the question for them.
     pub models_status: u16,
 }
@@ -78,6 +80,13 @@ impl ServerFacts {
 }
 
 impl ServerFacts {
+    /// The fewest tokens that one of `models` takes, as far as the server says.
+    #[must_use]
+    pub fn context_of(&self, models: &[String]) -> Option<u32> {
+        let of = self.models.iter().zip(&self.context_tokens);
+        of.filter(|(model, _)| models.contains(model)).filter_map(|(_, most)| *most).min()
+    }
+
     /// Whether it is of a kind that answers `/tokenize`.
     #[must_use]
     pub fn tells_tokens(&self) -> bool {
@@ -125,6 +134,8 @@ fn facts(route: &Route, answer: &Fetched, limit: Duration) -> Result<ServerFacts
         for model in data.items() {
             if let Some(id) = model.field("id").and_then(|id| id.as_str()) {
                 facts.models.push(id.to_owned());
+                let most = model.field("max_model_len").and_then(|most| most.as_u32());
+                facts.context_tokens.push(most.filter(|most| *most > 0));
             }
             if let Some(owner) = model.field("owned_by").and_then(|owner| owner.as_str()) {
                 owner.clone_into(&mut facts.owner);

@@ -7,11 +7,13 @@ use std::time::Duration;
 use crate::api::talk::Reply;
 use crate::load::agenda::{Agenda, Due};
 use crate::load::leg::Leg;
-use crate::load::talks::{Next, Talks};
+use crate::load::talks::Talks;
 use crate::load::target::Desk;
-use crate::metrics::{Outcome, Phase};
+use crate::load::teams::Teams;
+use crate::metrics::{Phase, Record};
 use crate::rng;
 use crate::run::Sessions;
+use crate::time::Stamp;
 use crate::workload::deck::{Deck, Hand};
 use crate::workload::recording::{Sends, Sent};
 use crate::workload::trace::Entry;
@@ -20,7 +22,7 @@ use crate::workload::trace::Entry;
 pub(in crate::load) mod tests;
 
 /// How many bytes of an open loop's requests are written ahead, about.
-const AHEAD_BYTES: usize = 4 << 20;
+pub(in crate::load) const AHEAD_BYTES: usize = 4 << 20;
 /// Prompts of more words are written in steps; shorter ones take less than a tenth of a millisecond.
 const LONG_WORDS: u32 = 4096;
 /// A step of a prompt of 128 000 words takes less.
@@ -41,7 +43,7 @@ pub(crate) struct Requests {
     ahead: VecDeque<(u64, Written)>,
     ahead_bytes: usize,
     /// The sessions that go on, where sessions have several turns.
-    talks: Option<Talks>,
+    sessions: Running,
     /// Closed loop: by user, the first request of its next session with its index, once written.
     by_user: Vec<Option<(u64, Written)>>,
     /// Users whose next request is still to be written.
@@ -50,6 +52,39 @@ pub(crate) struct Requests {
     draft: Option<Draft>,
     /// Buffers to write into.
     spare: Vec<Vec<u8>>,
+}
+
+/// The sessions that are under way.
+#[derive(Debug)]
+enum Running {
+    /// Each request is one of its own.
+    Single,
+    /// Turns that follow each other.
+    Talks(Box<Talks>),
+    /// Requests of agents, several of which may be under way at once.
+    Teams(Box<Teams>),
+}
+
+/// What follows a request of a session that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Follow {
+    /// Turns of the session, and when they are planned.
+    pub(crate) next: Vec<(u16, Next)>,
+    /// Nothing of the session is planned or under way any more.
+    pub(crate) is_over: bool,
+    /// What is planned of the session and not yet due is not sent ([`Requests::on_withdrawn`]).
+    pub(crate) withdraws: bool,
+}
+
+/// When a session goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// So long after the end of the answer.
+    After(Duration),
+    /// So many nanoseconds after the start of the level, as it was recorded, or when the answer has ended.
+    At(u64),
+    /// Planned for the first of these times, and ready to be sent at the second.
+    On(Stamp, Stamp),
 }
 
 /// A request that is written ahead in steps, so that none of them keeps the shard from its sockets for long.
@@ -88,14 +123,18 @@ impl Requests {
     pub(crate) fn new(leg: Arc<Leg>, agenda: &Agenda, recorded: Option<Sends>) -> Requests {
         // Warm-up prompts are synthetic in any case.
         let data = leg.target.content.deck().filter(|_| leg.phase == Phase::Measured).map(Deck::hand);
-        let talks = leg.has_sessions().then(|| Talks::new(Arc::clone(&leg), recorded.as_ref()));
+        let sessions = match leg.target.content.agents() {
+            _ if !leg.has_sessions() => Running::Single,
+            None => Running::Talks(Box::new(Talks::new(Arc::clone(&leg), recorded.as_ref()))),
+            Some(_) => Running::Teams(Box::new(Teams::new(Arc::clone(&leg), recorded.as_ref()))),
+        };
         Requests {
             leg,
             desk: Desk::default(),
             long_desk: Desk::default(),
             recorded,
             data,
-            talks,
+            sessions,
             ahead: VecDeque::new(),
             ahead_bytes: 0,
             by_user: (0..agenda.users()).map(|_| None).collect(),
@@ -108,9 +147,12 @@ impl Requests {
     /// Writes one request that will be needed, or of a long one a part; `false` if there is nothing to write now, or if
     /// that might take longer than `room`.
     pub(crate) fn prepare_one(&mut self, agenda: &mut Agenda, room: Duration) -> bool {
-        if let Some(talks) = &mut self.talks
-            && talks.prepare_one(&mut self.desk, &mut self.spare)
-        {
+        let has_written = match &mut self.sessions {
+            Running::Single => false,
+            Running::Talks(talks) => talks.prepare_one(&mut self.desk, &mut self.spare),
+            Running::Teams(teams) => teams.prepare_one(&mut self.desk, &mut self.spare, room),
+        };
+        if has_written {
             return true;
         }
         if self.draft.is_some() {
@@ -223,13 +265,29 @@ impl Requests {
     /// in broke off.
     pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
         if due.turn > 0 {
-            return self.talks.as_mut()?.take(due.index, &mut self.desk, &mut self.spare);
+            return match &mut self.sessions {
+                Running::Single => None,
+                Running::Talks(talks) => talks.take(due.index, &mut self.desk, &mut self.spare),
+                Running::Teams(teams) => teams.take(due, &mut self.desk, &mut self.spare),
+            };
         }
         let first = self.take_first(due);
-        if let (Some(talks), Some(first)) = (&mut self.talks, &first) {
-            talks.on_begin(due.index, first.entry.as_deref());
+        if let Some(first) = &first {
+            match &mut self.sessions {
+                Running::Single => {}
+                Running::Talks(talks) => talks.on_begin(due.index, first.entry.as_deref()),
+                Running::Teams(teams) => teams.on_begin(due, first.entry.as_deref()),
+            }
         }
         first
+    }
+
+    /// Turns that go with the first request of a session, which `due` is and which was taken: those that wait for no answer.
+    pub(crate) fn beside(&mut self, due: &Due) -> Vec<(u16, Next)> {
+        match &mut self.sessions {
+            Running::Teams(teams) if due.turn == 0 => teams.beside(due.index),
+            _ => Vec::new(),
+        }
     }
 
     /// The first request of a session.
@@ -261,22 +319,39 @@ impl Requests {
         }
     }
 
-    /// The request of `due` has ended: when the next turn of its session is planned, or `None` where that has ended with
-    /// it. `reply` is what was answered, where the leg gathers it.
-    pub(crate) fn on_end(&mut self, due: &Due, outcome: Outcome, reply: &Reply) -> Option<Next> {
-        self.talks.as_mut()?.on_end(due.index, due.turn, outcome, reply)
+    /// The request of `due` has ended, with this record. `reply` is what was answered, where the leg gathers it.
+    pub(crate) fn on_end(&mut self, due: &Due, record: &Record, reply: &Reply) -> Follow {
+        match &mut self.sessions {
+            Running::Single => Follow { is_over: true, ..Follow::default() },
+            Running::Talks(talks) => talks.on_end(due.index, due.turn, record.outcome, reply),
+            Running::Teams(teams) => teams.on_end(due, record),
+        }
+    }
+
+    /// So many planned requests of session `index` were taken back; whether it is over.
+    pub(crate) fn on_withdrawn(&mut self, index: u64, requests: usize) -> bool {
+        match &mut self.sessions {
+            Running::Teams(teams) => teams.on_withdrawn(index, requests),
+            _ => true,
+        }
     }
 
     /// The request of `due` will never be sent.
     pub(crate) fn on_unsent(&mut self, due: &Due) {
-        if let Some(talks) = &mut self.talks {
-            talks.on_unsent(due.index, due.turn);
+        match &mut self.sessions {
+            Running::Single => {}
+            Running::Talks(talks) => talks.on_unsent(due.index, due.turn),
+            Running::Teams(teams) => teams.on_unsent(due),
         }
     }
 
     /// What became of the sessions, where they have several turns.
     pub(crate) fn into_sessions(self) -> Option<Sessions> {
-        self.talks.map(Talks::into_counts)
+        match self.sessions {
+            Running::Single => None,
+            Running::Talks(talks) => Some(talks.into_counts()),
+            Running::Teams(teams) => Some(teams.into_counts()),
+        }
     }
 
     /// Takes back the buffer of a request that the kernel has in full.
@@ -304,7 +379,7 @@ impl Requests {
     pub(crate) fn write_again(&mut self, due: &Due, entry: Option<&Entry>) -> Vec<u8> {
         let index = due.index;
         if due.turn > 0
-            && let Some(talks) = &self.talks
+            && let Running::Talks(talks) = &self.sessions
             && let Some(written) = talks.write(index, &mut self.desk, &mut self.spare)
         {
             return written.bytes;
@@ -343,4 +418,9 @@ pub(in crate::load) fn hashed(index: u64, body: &[u8]) -> u64 {
     let start = rng::mixed(index) ^ body.len() as u64;
     let fold = |hash, word: &[u8; 8]| rng::mixed(hash ^ u64::from_le_bytes(*word));
     words.iter().chain([&last]).fold(start, fold)
+}
+
+/// One number for a turn: sessions have 48 bits, turns 16.
+pub(in crate::load) fn place_of(index: u64, turn: u16) -> u64 {
+    index & (u64::MAX >> 16) | u64::from(turn) << 48
 }

@@ -5,8 +5,6 @@
 //! ordinary request ([`Requests`](super::requests::Requests)); a conversation is opened when it has been answered and
 //! another turn follows. What a turn adds is `workload`'s, how it is written `api::talk`'s.
 
-mod source;
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +12,8 @@ use std::time::Duration;
 use crate::api::request::Template;
 use crate::api::talk::{History, Reply};
 use crate::load::leg::Leg;
-use crate::load::requests::{Written, hashed};
+use crate::load::requests::{Follow, Next, Written, hashed, place_of};
+use crate::load::source::Source;
 use crate::load::target::Desk;
 use crate::metrics::{Class, Outcome};
 use crate::plan::Replies;
@@ -22,8 +21,6 @@ use crate::run::Sessions;
 use crate::workload::recording::Sends;
 use crate::workload::retold;
 use crate::workload::trace::{Entry, Prompt};
-
-use source::Source;
 
 /// The conversations of one shard in one leg.
 #[derive(Debug)]
@@ -38,15 +35,6 @@ pub(crate) struct Talks {
     source: Source,
     counts: Sessions,
     scratch: String,
-}
-
-/// When a session goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// So long after the end of the answer.
-    After(Duration),
-    /// So many nanoseconds after the start of the level, as it was recorded, or when the answer has ended.
-    At(u64),
 }
 
 /// What a file says of when a turn goes: its time, ns after the start of the level, and its pause.
@@ -89,8 +77,18 @@ impl Talks {
         self.source.on_begin(index, entry);
     }
 
-    /// Turn `turn` of session `index` has ended: when the next one is planned, or `None` at the end of the session.
-    pub(crate) fn on_end(&mut self, index: u64, turn: u16, outcome: Outcome, reply: &Reply) -> Option<Next> {
+    /// Turn `turn` of session `index` has ended.
+    pub(crate) fn on_end(&mut self, index: u64, turn: u16, outcome: Outcome, reply: &Reply) -> Follow {
+        let next = self.next(index, turn, outcome, reply);
+        Follow {
+            is_over: next.is_none(),
+            next: next.map(|next| (turn + 1, next)).into_iter().collect(),
+            ..Follow::default()
+        }
+    }
+
+    /// When the next turn is planned, or `None` at the end of the session.
+    fn next(&mut self, index: u64, turn: u16, outcome: Outcome, reply: &Reply) -> Option<Next> {
         let known = self.open.get(&index).map(|talk| talk.turns);
         let turns = known.unwrap_or_else(|| self.source.turns(&self.leg, index));
         let next = turn + 1;
@@ -168,7 +166,11 @@ impl Talks {
     /// What a synthetic turn adds. No file says when it goes.
     fn tell(&mut self, index: u64, talk: &mut Talk, reply: &Reply) -> When {
         let (item, content) = (self.leg.item(index), &self.leg.target.content);
-        talk.history.answer(reply, 0);
+        if content.forgets() {
+            talk.history = History::new(self.leg.ask.dialect);
+        } else {
+            talk.history.answer(reply, 0);
+        }
         self.scratch.clear();
         content.write_turn(&mut self.scratch, item, talk.turn);
         talk.history.user(&self.scratch);
@@ -264,9 +266,4 @@ impl Talks {
         counts.turns_cut += left;
         counts
     }
-}
-
-/// One number for a turn: sessions have 48 bits, turns 16.
-fn place_of(index: u64, turn: u16) -> u64 {
-    index & (u64::MAX >> 16) | u64::from(turn) << 48
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Lengths, Plan};
+use super::{Arrivals, Error, Lengths, Plan, Workload};
 use crate::api::Dialect;
 
 /// Sessions of several turns: each later turn repeats what was said before it, answers included, and adds to it.
@@ -22,9 +22,15 @@ pub struct Conversation {
     pub delay_ms: Lengths,
     /// All pauses are so many times as long, those of a file too. 1 by default.
     pub delay_ratio: f64,
+    /// Longest pause, s: longer ones, those of a file too, are cut to it. Absent: none is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_max_s: Option<f64>,
     /// Words that a later turn of a synthetic session adds; absent: as many as the first has of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub later_words: Option<Lengths>,
+    /// Each turn stands alone and shares its beginning with others instead of repeating what was said; absent: it repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<TurnShares>,
     /// What later turns repeat as the answers.
     pub replies: Replies,
 }
@@ -40,13 +46,46 @@ pub enum Replies {
     Recorded,
 }
 
+/// Parts of the words of each turn that stand at its beginning and that other turns have too, 0..1, together below 1. Rounded
+/// down to whole words.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnShares {
+    /// What all turns of all sessions begin with.
+    pub all: f64,
+    /// What then follows in all turns of one session.
+    pub session: f64,
+}
+
+impl TurnShares {
+    /// So many of a turn's words are those of all turns, and so many those of its session.
+    #[must_use]
+    pub fn of(self, words: u32) -> (u32, u32) {
+        // `as` saturates; shares are below 1.
+        let part = |share: f64| (f64::from(words) * share) as u32;
+        (part(self.all), part(self.session))
+    }
+}
+
+/// By which of its times a request of a session of agents goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// The recorded think time after the answers that it waits for.
+    ThinkOnly,
+    /// As long after the beginning of its session as recorded, or when those answers have ended.
+    Original,
+}
+
 impl Default for Conversation {
     fn default() -> Conversation {
         Conversation {
             turns: 3.into(),
             delay_ms: 0.into(),
             delay_ratio: 1.0,
+            delay_max_s: None,
             later_words: None,
+            shares: None,
             replies: Replies::default(),
         }
     }
@@ -60,9 +99,18 @@ impl Conversation {
 impl Plan {
     /// Conversations that can be had in the plan's dialect, with its loads.
     pub(super) fn check_conversation(&self) -> Result<(), Error> {
+        let Workload { timing, trace, data, conversation, .. } = &self.workload;
+        if timing.is_some() && trace.is_none() && (data.is_none() || conversation.is_none()) {
+            let (told, remedy) = (
+                "says when the requests of recorded sessions go, and none are sent",
+                "give --dataset-path FILE --multi-turn, or --trace FILE",
+            );
+            return Err(Error::new("--timing-strategy", told, remedy));
+        }
+        self.check_context()?;
         let Some(conversation) = &self.workload.conversation else { return Ok(()) };
         let wrong = |option: &str, wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
-        let Conversation { turns, delay_ms, delay_ratio, later_words, .. } = conversation;
+        let Conversation { turns, delay_ms, delay_ratio, delay_max_s, later_words, .. } = conversation;
         super::check::check_lengths("--multi-turn-num-turns", turns, 1)?;
         if turns.fixed().is_some_and(|turns| turns > Conversation::TURNS_MAX) {
             let remedy = format!("give at most {}", Conversation::TURNS_MAX);
@@ -73,11 +121,32 @@ impl Plan {
             let remedy = format!("give a factor from 0 for none to {DELAY_RATIO_MAX}");
             return wrong("--session-delay-ratio", format!("{delay_ratio} is no factor"), &remedy);
         }
+        if delay_max_s.is_some_and(|s| !(s.is_finite() && s >= 0.0)) {
+            let remedy = "give seconds, as in 60";
+            return wrong("--inter-turn-delay-cap-seconds", "is no length of time".to_owned(), remedy);
+        }
+        if delay_max_s.is_some() && self.workload.timing == Some(Timing::Original) {
+            let remedy = "leave it out, or give --timing-strategy think-only";
+            let told = "cuts pauses, and nothing pauses at recorded times".to_owned();
+            return wrong("--inter-turn-delay-cap-seconds", told, remedy);
+        }
         if let Some(words) = later_words {
             super::check::check_lengths("--per-turn-input-len", words, 1)?;
             if words.bounds().1 > Lengths::MAX {
                 let remedy = format!("give at most {}", Lengths::MAX);
                 return wrong("--per-turn-input-len", "is out of range".to_owned(), &remedy);
+            }
+        }
+        if let Some(TurnShares { all, session }) = conversation.shares {
+            let option = "--multi-turn-prefix-global-ratio";
+            if !(all >= 0.0 && session >= 0.0 && all + session < 1.0) {
+                let remedy = "give both from 0 on, together below 1";
+                return wrong(option, format!("{all} and {session} leave no words of its own"), remedy);
+            }
+            if self.workload.data.is_some() || self.workload.trace.is_some() || self.workload.prefix.is_some()
+            {
+                let told = "is about turns that are made of words and share nothing else".to_owned();
+                return wrong(option, told, "leave out the file, or what prompts begin with");
             }
         }
         let remedy = "leave it out, or ask another API by --backend";
@@ -93,6 +162,28 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Plan {
+    /// Words that each session has of its own are part of what is made of words, and the only beginning that there is.
+    fn check_context(&self) -> Result<(), Error> {
+        let Workload { context_words: Some(words), trace, data, prefix, .. } = &self.workload else {
+            return Ok(());
+        };
+        let option = "--user-context-prompt-length";
+        let wrong = |wrong: &str, remedy: &str| Err(Error::new(option, wrong, remedy));
+        if trace.is_some() || data.is_some() {
+            return wrong("is part of prompts that are made of words", "leave it out, or the file");
+        }
+        if prefix.is_some() {
+            let remedy = "leave out one of them; --shared-system-prompt-length goes with it";
+            return wrong("stands where prompts have a shared beginning", remedy);
+        }
+        if !(1..=Lengths::MAX).contains(words) {
+            return wrong("is out of range", &format!("give a number from 1 to {}", Lengths::MAX));
+        }
+        Ok(())
     }
 }
 

@@ -110,6 +110,8 @@ pub enum Rule {
     SharesApart,
     /// Some of the processes of a merged run are not in it.
     SharesMissing,
+    /// Prompts grow from turn to turn, or beyond what the model takes.
+    ContextGrowth,
 }
 
 /// How much a finding takes from a measurement.
@@ -139,7 +141,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 50] = [
+    pub const ALL: [(Rule, &'static str); 51] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -190,6 +192,7 @@ impl Rule {
         (Rule::ShareOfRun, "share_of_run"),
         (Rule::SharesApart, "shares_apart"),
         (Rule::SharesMissing, "shares_missing"),
+        (Rule::ContextGrowth, "context_growth"),
     ];
 
     /// Its name in files, tables and the checklist: `few_requests`.
@@ -240,7 +243,7 @@ mod tests {
             assert_eq!(rule as usize, place, "{name} is out of order");
             assert_eq!((rule.name(), Rule::from_name(name)), (name, Some(rule)));
         }
-        assert_eq!(Rule::SharesMissing as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::ContextGrowth as usize + 1, Rule::ALL.len());
         assert_eq!(Rule::from_name("of_tomorrow"), None);
     }
 }

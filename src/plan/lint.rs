@@ -5,6 +5,7 @@
 //! in as [`Surroundings`].
 
 mod content;
+mod growth;
 mod load;
 mod server;
 
@@ -27,6 +28,10 @@ pub struct Surroundings {
     pub via: Option<String>,
     /// The same prompts were sent to the server before, and it may remember them: when that was last, in words.
     pub same_prompts_at: Option<String>,
+    /// Tokens of a prompt and its answer that the model takes together, where the server says.
+    pub context_tokens: Option<u32>,
+    /// Tokens of the longest request of the file that they are taken from, its answer included, where it says lengths.
+    pub longest_prompt: Option<u32>,
 }
 
 /// The findings over `plan`, in the order of the rules.
@@ -38,6 +43,7 @@ pub fn lint(plan: &Plan, around: &Surroundings) -> Vec<Finding> {
     load::look(plan, &mut found);
     content::look(plan, &mut found);
     server::look(plan, around, &mut found);
+    growth::look(plan, around, &mut found);
     found.sort_by_key(|finding| finding.rule);
     found
 }

@@ -35,7 +35,7 @@ mod workload;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
 pub use client::{Burn, Client, Driver, Timestamps};
-pub use conversation::{Conversation, Replies};
+pub use conversation::{Conversation, Replies, Timing, TurnShares};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};

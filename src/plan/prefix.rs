@@ -96,16 +96,17 @@ impl Prefix {
 }
 
 impl Workload {
-    /// The words of each prompt, those of a system message and of a shared prefix among them, if all prompts have as
-    /// many. Those of conversations grow from turn to turn.
+    /// The words of each prompt, those of a system message, of a shared prefix and of a context of its own among them, if
+    /// all prompts have as many. Those of conversations grow from turn to turn.
     #[must_use]
     pub fn prompt_words(&self) -> Option<u32> {
         if self.is_recorded() || self.conversation.is_some() {
             return None;
         }
         let prefix = self.prefix.map_or(0, |prefix| prefix.words);
-        let shared = prefix.saturating_add(self.system_words.unwrap_or(0));
-        self.input_words.fixed().map(|own| own.saturating_add(shared))
+        let more = [self.system_words, self.context_words].into_iter().flatten();
+        let more = more.fold(prefix, u32::saturating_add);
+        self.input_words.fixed().map(|own| own.saturating_add(more))
     }
 
     /// Whether prompts are those of a file.
@@ -128,9 +129,10 @@ impl Workload {
             None => format!("{} shared", prefix.words),
             Some(_) => format!("{} partly shared", prefix.words),
         });
+        let context = self.context_words.map(|words| format!("{words} of its context"));
         let turn = if self.conversation.is_some() { " in a first turn" } else { "" };
         let own = Some(format!("{}{turn}", self.input_words));
-        [system, prefix, own].into_iter().flatten().collect::<Vec<_>>().join(" + ")
+        [system, prefix, context, own].into_iter().flatten().collect::<Vec<_>>().join(" + ")
     }
 
     /// The tokens of the server's chat template that come on top, where they are known.
@@ -207,6 +209,13 @@ const BISECTIONS: u32 = 50;
 mod tests {
     use super::*;
     use crate::plan::{Distribution, Lengths};
+
+    #[test]
+    fn a_context_is_a_part_of_each_prompt() {
+        let workload = Workload { context_words: Some(9), input_words: 100.into(), ..Workload::default() };
+        assert_eq!(workload.prompt_words(), Some(109));
+        assert_eq!(workload.prompt_words_text(), "9 of its context + 100");
+    }
 
     #[test]
     fn for_reading() {

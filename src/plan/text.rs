@@ -14,7 +14,8 @@ use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
     Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
-    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Tls, Tokens, Trace, Until, Workload, nearest,
+    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares, Until,
+    Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -287,9 +288,13 @@ fn full_plan() -> Plan {
                 turns: lengths.clone(),
                 delay_ms: lengths.clone(),
                 delay_ratio: 1.0,
+                delay_max_s: some,
                 later_words: Some(lengths),
+                shares: Some(TurnShares { all: 1.0, session: 1.0 }),
                 replies: Replies::Live,
             }),
+            context_words: Some(1),
+            timing: Some(Timing::Original),
             session_header: Some(String::new()),
             tokens: Some(full_tokens()),
             choices: 1,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Aborts, Conversation, DataSet, Lengths, Prefix, SlowReaders, Tokens, Trace, text};
+use super::{Aborts, Conversation, DataSet, Lengths, Prefix, SlowReaders, Timing, Tokens, Trace, text};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,12 @@ pub struct Workload {
     /// Sessions of several turns; absent: each request is a session of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
+    /// Words of its own that the first turn of each session has beside the others; absent: none. They belong to that turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_words: Option<u32>,
+    /// By which times the requests of sessions of agents go; absent: those of a trace at its own, others by answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
     /// Name of a request header whose value is the same for all turns of a session and another for each session, by
     /// which routers keep a session at one server; absent: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +117,8 @@ impl Default for Workload {
             trace: None,
             data: None,
             conversation: None,
+            context_words: None,
+            timing: None,
             session_header: None,
             tokens: None,
             choices: 1,

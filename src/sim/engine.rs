@@ -331,7 +331,7 @@ impl SimEngine {
     }
 
     fn start(&mut self, work: &mut Work, due: crate::load::virtually::Due, permit: Stamp, permits: &mut u32) {
-        let Some(request) = work.requests.take(&due) else {
+        let Some(request) = work.take(&due) else {
             // The file of requests broke off: the level is no longer the planned one.
             work.on_unsent(&due, self.now, Class::Cancelled);
             return work.leg.signal.halt(Halt::Abort);

@@ -19,7 +19,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing};
+use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Timing};
 use crate::rng::{self, Purpose};
 
 #[cfg(test)]
@@ -62,6 +62,7 @@ pub struct Content {
     /// By the seed of each level, the share of its requests that have a prefix; empty if all have.
     pooled: Arc<[(u64, f64)]>,
     system_words: u32,
+    context_words: u32,
     distinct: Option<u64>,
     script: Option<Script>,
     counted: Option<Counted>,
@@ -69,6 +70,7 @@ pub struct Content {
     conduct: Conduct,
     pub(super) conversation: Option<Conversation>,
     pub(super) session_header: Option<String>,
+    pub(super) timing: Option<Timing>,
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -101,6 +103,7 @@ impl Content {
             prefix: workload.prefix,
             pooled: pooled.into(),
             system_words: workload.system_words.unwrap_or(0),
+            context_words: workload.context_words.unwrap_or(0),
             distinct: workload.distinct,
             script: None,
             counted: workload.tokens.as_ref().and_then(|tokens| tokens.found.as_ref()).map(Counted::new),
@@ -108,6 +111,7 @@ impl Content {
             conduct: Conduct::new(workload),
             conversation: workload.conversation.clone(),
             session_header: workload.session_header.clone(),
+            timing: workload.timing,
         }
     }
 
@@ -195,6 +199,10 @@ impl Content {
         desk: &mut String,
     ) -> u32 {
         let max_tokens = self.recorded_tokens(item, entry);
+        // A session of agents that comes again is another one of the same shape.
+        let again = self.deck().map_or(0, |deck| deck.pass_of_agents(self.entry(item.index)));
+        let renewed = (again > 0).then(|| entry.with_other_words(again));
+        let entry = renewed.as_ref().unwrap_or(entry);
         // What a trace leaves to chance is the request's own; a prompt of a data set is the same whenever it comes.
         let item = Item { index: self.place(item).unwrap_or(item.index), ..item };
         let frame =
@@ -308,7 +316,8 @@ impl Content {
         });
         let words = match self.rehearsed(item) {
             Some((words, _)) => words.max(1),
-            None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index),
+            None => lengths::draw(&self.input, item.seed, Purpose::InputLengths, index)
+                .saturating_add(self.context_words),
         };
         // Without a prefix a prompt has as many words of its own in its place.
         let words = match self.prefix.filter(|_| shared.is_none()) {
@@ -320,8 +329,20 @@ impl Content {
             Some(counted) if shared.is_some() => counted.words_behind(words),
             Some(counted) => counted.words(words),
         };
+        let of_turns = self.shared_parts(item, words);
+        let words = words - of_turns.iter().map(|part| part.words).sum::<u32>();
         let own = Part { purpose: of_prompt, index, words };
-        shared.into_iter().chain((words > 0 || shared.is_none()).then_some(own))
+        shared.into_iter().chain(of_turns).chain((words > 0 || shared.is_none()).then_some(own))
+    }
+
+    /// What a turn of so many words has in common with the others of its level, and of its session, where turns stand alone.
+    pub(super) fn shared_parts(&self, item: Item, words: u32) -> Vec<Part> {
+        let shares = self.conversation(item.phase).and_then(|conversation| conversation.shares);
+        let Some((all, session)) = shares.map(|shares| shares.of(words)) else { return Vec::new() };
+        let index = self.entry(item.index);
+        let of_all = Part { purpose: Purpose::Prefix, index: 0, words: all };
+        let of_session = Part { purpose: Purpose::SessionPrefix, index, words: session };
+        [of_all, of_session].into_iter().filter(|part| part.words > 0).collect()
     }
 
     fn system(&self, item: Item) -> Option<Part> {

@@ -10,10 +10,12 @@ use std::sync::{Arc, OnceLock};
 
 use rand_xoshiro::rand_core::Rng as _;
 
+use super::recorded::Bodies;
 use super::recording::{Open, Refusal};
+use super::reuse::{Blocks, Reuse};
 use super::trace::{
-    Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf, Spindle, Threads, Turns,
-    vllm_sharegpt_keeps,
+    AgentReader, Agents, Counts, Entry, Error, Format, Input, OnError, Options, Places, Prompt, Shelf,
+    Spindle, Threads, Turns, format_of, vllm_sharegpt_keeps,
 };
 use crate::plan::{Compat, DataSet, Filter, LengthRule, RecordErrors};
 use crate::rng::{self, Purpose};
@@ -38,6 +40,8 @@ enum Where {
     Prompts(Places),
     /// Whole conversations.
     Sessions(Threads),
+    /// Whole sessions of agents that start others.
+    Agents(Agents),
 }
 
 /// What a look through a data set found.
@@ -63,6 +67,10 @@ pub struct Contents {
     pub chats: u64,
     /// Prompts whose images are left out.
     pub images: u64,
+    /// Tokens of the longest request, its answer included, as far as the file gives lengths.
+    pub longest_prompt: Option<u32>,
+    /// Ready bodies, by what they are for.
+    pub bodies: Bodies,
     /// Prompts that have a time in the file, which is not kept.
     pub timed: u64,
     /// Answers whose length the file says.
@@ -71,6 +79,9 @@ pub struct Contents {
     pub lengths_estimated: u64,
     /// Lengths of the first prompts: words, and tokens of the answer where the file says.
     pub first: Vec<(u32, Option<u32>)>,
+    /// Of sessions of agents: the tokens of their prompts, and how many of them a prefix cache without an end finds, unless
+    /// their blocks are too many to be remembered.
+    pub agents: Option<Reuse>,
 }
 
 /// The data set as one shard reads it.
@@ -79,6 +90,7 @@ pub struct Hand {
     of: Arc<Deck>,
     shelf: Option<Shelf<Box<dyn Input + Send>>>,
     spindle: Option<Spindle<Box<dyn Input + Send>>>,
+    agents: Option<AgentReader<Box<dyn Input + Send>>>,
 }
 
 impl Deck {
@@ -108,6 +120,13 @@ impl Deck {
         let mut input = open().map_err(Refusal::Unreadable)?;
         let mut contents = Contents::none();
         let rules = Rules::of(data);
+        if format_of(&file, &mut input, &options).map_err(Refusal::Record)? == Format::Weka {
+            let mut blocks = Blocks::default();
+            let mut keeps = |entry: &Entry, _| contents.count_of_agents(entry, &rules, &mut blocks);
+            let agents = Agents::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
+            contents.end_agents(&agents, &blocks);
+            return Deck::of(data, (file, options, open), Where::Agents(agents), contents);
+        }
         let mut keeps = |entry: &Entry, is_later| contents.count_turn(entry, &rules, (path, is_later));
         let threads = Threads::of(&file, &mut input, &options, &mut keeps).map_err(Refusal::Record)?;
         (contents.format, contents.counts) = (threads.format, threads.counts.clone());
@@ -120,8 +139,8 @@ impl Deck {
         places: Where,
         contents: Contents,
     ) -> Result<Deck, Refusal> {
-        if contents.format == Format::Weka {
-            return Err(Refusal::OwnClocks);
+        if contents.format == Format::Weka && !matches!(places, Where::Agents(_)) {
+            return Err(Refusal::OfSessions);
         }
         if contents.prompts == 0 {
             return Err(Refusal::Nothing);
@@ -153,9 +172,27 @@ impl Deck {
     /// Turns of the session at `place`, at least 1.
     #[must_use]
     pub fn turns(&self, place: u64) -> u16 {
-        let Where::Sessions(threads) = &self.places else { return 1 };
-        let turns = threads.turns(usize::try_from(place).unwrap_or(usize::MAX));
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        let turns = match &self.places {
+            Where::Prompts(_) => 1,
+            Where::Sessions(threads) => threads.turns(place),
+            Where::Agents(agents) => agents.requests(place).into(),
+        };
         u16::try_from(turns.max(1)).unwrap_or(u16::MAX)
+    }
+
+    /// The sessions of agents that it is of.
+    #[must_use]
+    pub fn agents(&self) -> Option<&Agents> {
+        match &self.places {
+            Where::Agents(agents) => Some(agents),
+            _ => None,
+        }
+    }
+
+    /// How often all of these sessions have been taken before request `index`; 0 for other data sets.
+    pub(super) fn pass_of_agents(&self, index: u64) -> u64 {
+        self.agents().map_or(0, |_| index / self.contents.prompts.max(1))
     }
 
     /// The length of the answer to `entry`, where the data set decides it.
@@ -176,7 +213,7 @@ impl Deck {
     /// A handle for one shard, whose file is not opened yet.
     #[must_use]
     pub fn hand(self: &Arc<Deck>) -> Hand {
-        Hand { of: Arc::clone(self), shelf: None, spindle: None }
+        Hand { of: Arc::clone(self), shelf: None, spindle: None, agents: None }
     }
 
     /// Why a prompt could not be read, if one could not.
@@ -220,6 +257,12 @@ impl Hand {
                 }
                 self.spindle.as_mut().map_or(Ok(None), |spindle| spindle.entry(place, usize::from(turn)))
             }
+            Where::Agents(agents) => {
+                if self.agents.is_none() {
+                    self.agents = Some(AgentReader::open((&**file, opened()?), options, agents)?);
+                }
+                self.agents.as_mut().map_or(Ok(None), |reader| reader.entry(place, turn))
+            }
         }
     }
 }
@@ -237,11 +280,42 @@ impl Contents {
             filtered: 0,
             chats: 0,
             images: 0,
+            longest_prompt: None,
+            bodies: Bodies::default(),
             timed: 0,
             lengths_said: 0,
             lengths_estimated: 0,
             first: Vec::new(),
+            agents: None,
         }
+    }
+
+    /// Counts a request of agents, and says whether it is kept.
+    fn count_of_agents(&mut self, entry: &Entry, rules: &Rules, blocks: &mut Blocks) -> bool {
+        if !rules.keep(entry) {
+            self.filtered += 1;
+            return false;
+        }
+        if self.first.len() < FIRST_MAX {
+            self.first.push((entry.words(), recorded_tokens(entry)));
+        }
+        self.later += 1;
+        self.lengths_said += u64::from(entry.output_tokens.is_some());
+        self.longest_prompt = self.longest_prompt.max(entry.whole_tokens());
+        let reuse = self.agents.get_or_insert_default();
+        if let Some((tokens, found)) = blocks.found(entry) {
+            reuse.prompt_tokens += u64::from(tokens);
+            reuse.found_tokens += u64::from(found);
+        }
+        true
+    }
+
+    fn end_agents(&mut self, agents: &Agents, blocks: &Blocks) {
+        (self.format, self.counts) = (agents.format, agents.counts.clone());
+        self.prompts = agents.len() as u64;
+        self.turns = agents.beyond;
+        self.later -= self.turns + self.prompts;
+        self.agents = self.agents.filter(|_| blocks.knows_all());
     }
 
     /// Counts an entry, and says whether it is kept.
@@ -292,6 +366,8 @@ impl Contents {
     fn keep(&mut self, entry: &Entry) {
         self.chats += u64::from(matches!(entry.prompt, Prompt::Messages { .. }));
         self.images += u64::from(entry.images > 0);
+        self.longest_prompt = self.longest_prompt.max(entry.whole_tokens());
+        self.bodies.count(entry);
         self.timed += u64::from(entry.at.is_some());
         self.lengths_said += u64::from(entry.output_tokens.is_some());
         self.lengths_estimated += u64::from(entry.output_tokens.is_none() && entry.answer.is_some());
@@ -317,6 +393,10 @@ impl fmt::Display for Contents {
                 let (sessions, turns) = (self.prompts, self.prompts + later);
                 write!(f, "{} data: {sessions} session{} of {turns} turns", self.format.name(), s(sessions))?;
             }
+        }
+        if let Some(reuse) = self.agents {
+            let (tokens, share) = (reuse.prompt_tokens, 100.0 * reuse.share());
+            write!(f, ", {tokens} prompt tokens, of which a prefix cache without an end finds {share:.1} %")?;
         }
         let left_out = [
             (self.counts.malformed, "malformed record"),

@@ -3,6 +3,7 @@
 //! Nothing here knows how many shards there are, what the time is, or where a byte goes. Whatever a shard plans, any
 //! other shard, process or host plans alike.
 
+mod agents;
 pub mod arrival;
 pub mod conduct;
 pub mod content;

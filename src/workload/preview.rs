@@ -9,9 +9,9 @@ use super::arrival::{Schedule, joined_offset_ns, paced_offset_ns};
 use super::content::{Content, Item, Script};
 use super::deck::Deck;
 use super::recording::{Recording, Sent};
-use super::trace::{Entry, Error, Prompt, blocks};
+use super::trace::{Agents, Entry, Error, Prompt, blocks};
 use crate::metrics::Phase;
-use crate::plan::Plan;
+use crate::plan::{Plan, Timing};
 
 /// One request that a plan would send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,12 +38,16 @@ pub struct Preview {
 /// A later turn of a session, as far as it is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaterTurn {
+    /// The turns whose answers it waits for, from 0, where these are not the one before it.
+    pub after: Option<Vec<u16>>,
     /// Pause after the answer before it; `None` where it has a time of its own.
     pub pause: Option<Duration>,
     /// That time, ns after the start of the level.
     pub offset_ns: Option<u64>,
-    /// Words that it adds, or all of them where a file gives whole requests.
+    /// Words that it adds, or all of them where it is `whole`.
     pub words: u32,
+    /// A file gives the whole request, what was said before included.
+    pub whole: bool,
     /// The first of them, with ` ...` where there are more.
     pub prompt: String,
     /// Its `max_tokens`.
@@ -111,7 +115,7 @@ impl Preview {
             return Ok(Vec::new());
         };
         let seed = plan.level_seed(ordinal);
-        let content = Content::new(plan);
+        let content = Content::new(plan).with_script(Some(Script::Trace(Arc::clone(recording))));
         let units =
             level.stop.units.map_or(count, |units| usize::try_from(units).unwrap_or(count).min(count));
         let end_ns = level.stop.duration_s.map_or(u64::MAX, |s| (s * 1e9).round() as u64);
@@ -119,7 +123,7 @@ impl Preview {
         let mut turns = sends.turns();
         let sends = sends.take_while(|sent| sent.offset_ns < end_ns).take(units);
         let shown = sends.map(|Sent { index, offset_ns, entry }| {
-            let session = turns.as_ref().and_then(|turns| turns.session(&entry));
+            let session = turns.as_ref().and_then(|turns| turns.session(index, &entry));
             let count = turns.as_ref().zip(session).map_or(1, |(turns, session)| turns.count(session));
             let item = Item { seed, phase: Phase::Measured, index };
             Preview {
@@ -167,7 +171,8 @@ impl Preview {
             request.max_tokens = content.recorded_tokens(item, &entry);
             let at_place = Item { index: place, ..item };
             *request = std::mem::take(request).with_turns(deck.turns(place), |turn| {
-                let entry = Entry { at: None, ..hand.turn(place, turn)? };
+                let entry = hand.turn(place, turn)?;
+                let entry = Entry { at: entry.at.filter(|_| deck.agents().is_some()), ..entry };
                 Some(recorded_turn(&content, (item, at_place), turn, &entry))
             });
         }
@@ -188,9 +193,11 @@ fn synthetic_turn(content: &Content, item: Item, turn: u16) -> LaterTurn {
     let mut text = String::new();
     content.write_turn(&mut text, item, turn);
     LaterTurn {
+        after: None,
         pause: Some(content.pause(item, turn, None)),
         offset_ns: None,
         words: content.turn_words(item, turn),
+        whole: false,
         prompt: beginning(&text),
         max_tokens: content.turn_tokens(item, turn),
     }
@@ -198,11 +205,44 @@ fn synthetic_turn(content: &Content, item: Item, turn: u16) -> LaterTurn {
 
 /// A turn of a file; of the two items the first is the session's, the second is the one that words are made by.
 fn recorded_turn(content: &Content, (item, at): (Item, Item), turn: u16, entry: &Entry) -> LaterTurn {
+    if let (Some(agents), Some(session)) = (content.agents(), content.agents_session(item)) {
+        return agents_turn(content, (agents, session), (item, at), turn, entry);
+    }
     let offset_ns = entry.at.filter(|_| entry.after_previous.is_none());
     LaterTurn {
+        after: None,
         pause: offset_ns.is_none().then(|| content.pause(item, turn, entry.after_previous)),
         offset_ns,
         words: entry.words().max(1),
+        whole: entry.is_whole(),
+        prompt: excerpt(at, entry),
+        max_tokens: content.recorded_tokens(item, entry),
+    }
+}
+
+/// A request of agents, whose time counts from the beginning of its session.
+fn agents_turn(
+    content: &Content,
+    (agents, session): (&Agents, usize),
+    (item, at): (Item, Item),
+    turn: u16,
+    entry: &Entry,
+) -> LaterTurn {
+    let after = agents.after(session, turn);
+    let waits = content.timing() == Timing::ThinkOnly && !after.is_empty();
+    // Of a trace it is that of the level, of a data set that of the session.
+    let first_ns = agents.when(session, 0).map_or(0, |when| when.at_ns);
+    let of_session = |at_ns: u64| {
+        content.stretched(Duration::from_nanos(at_ns.saturating_sub(first_ns))).as_nanos() as u64
+    };
+    let at_ns = entry.at.filter(|_| !waits);
+    let offset_ns = if content.deck().is_some() { at_ns.map(of_session) } else { at_ns };
+    LaterTurn {
+        after: (after != [turn - 1]).then(|| after.to_vec()),
+        pause: waits.then(|| content.pause(item, turn, entry.after_previous)),
+        offset_ns,
+        words: entry.words().max(1),
+        whole: entry.is_whole(),
         prompt: excerpt(at, entry),
         max_tokens: content.recorded_tokens(item, entry),
     }

@@ -28,6 +28,33 @@ pub struct Frame<'a> {
 
 type Fields = BTreeMap<String, Box<RawValue>>;
 
+/// Ready bodies of a file, by the field that holds their prompt: they can be asked of one kind of API.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bodies([u64; PROMPT_FIELDS.len()]);
+
+impl Bodies {
+    /// Counts an entry, if it is a ready body with one such field.
+    pub fn count(&mut self, entry: &Entry) {
+        let Prompt::Body { body, .. } = &entry.prompt else { return };
+        let fields: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(body).unwrap_or_default();
+        let mut has = (0..PROMPT_FIELDS.len()).filter(|place| fields.contains_key(PROMPT_FIELDS[*place]));
+        if let (Some(place), None) = (has.next(), has.next()) {
+            self.0[place] += 1;
+        }
+    }
+
+    /// How many are for APIs with another field than `field`, and the field of most of these.
+    #[must_use]
+    pub fn for_others(&self, field: &str) -> Option<(u64, &'static str)> {
+        let others = || PROMPT_FIELDS.into_iter().zip(self.0).filter(|(name, n)| *name != field && *n > 0);
+        let (name, _) = others().max_by_key(|(_, n)| *n)?;
+        Some((others().map(|(_, n)| n).sum(), name))
+    }
+}
+
+/// The fields that hold the prompt, of all APIs.
+const PROMPT_FIELDS: [&str; 4] = [MESSAGES, "prompt", "input", "text"];
+
 /// Appends the body of request `item` and returns the longest answer that it asks for, tokens; `desk` is scratch space.
 ///
 /// - A prompt of so many tokens is made of words, its hashed blocks of the words of their ids under the item's seed. It
@@ -249,6 +276,25 @@ mod tests {
             (&bare["max_tokens"], &bare["prompt"], bare.get("messages")),
             (&json!(9), &json!("p"), None)
         );
+    }
+
+    #[test]
+    fn ready_bodies_are_told_apart_by_the_field_of_their_prompt() {
+        let mut bodies = Bodies::default();
+        for body in [
+            r#"{"messages":[],"model":"m"}"#,
+            r#"{"prompt":"p"}"#,
+            r#"{"prompt":"p","max_tokens":3}"#,
+            r#"{"prompt":"p","messages":[]}"#,
+            r#"{"model":"m"}"#,
+        ] {
+            bodies.count(&entry(Prompt::Body { url: None, body: body.into() }));
+        }
+        bodies.count(&entry(Prompt::Text("{}".into())));
+        assert_eq!(bodies.for_others("prompt"), Some((1, "messages")));
+        assert_eq!(bodies.for_others("messages"), Some((2, "prompt")));
+        assert_eq!(bodies.for_others("input"), Some((3, "prompt")));
+        assert_eq!(Bodies::default().for_others("prompt"), None);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Reuse {
             }
             self.add(*sent, tokens, found);
         }
-        Ok(true)
+        Ok(cache.knows_all())
     }
 
     fn add_trace(&mut self, recording: &Arc<Recording>, all: &[Sent]) -> Result<bool, Error> {
@@ -124,30 +124,39 @@ impl Reuse {
             let Some((tokens, found)) = cache.found(&request.entry) else { return Ok(false) };
             self.add(sent, tokens, found);
         }
-        recording.fault().map_or(Ok(true), |fault| Err(fault.clone()))
+        recording.fault().map_or(Ok(cache.knows_all()), |fault| Err(fault.clone()))
     }
 }
 
 /// Blocks of prompts that were sent: hashes of all ids up to each of them.
-#[derive(Default)]
-struct Blocks(HashSet<u64>);
+#[derive(Debug, Default)]
+pub(super) struct Blocks(HashSet<u64>);
 
 impl Blocks {
     /// Tokens of the prompt of `entry`, and of these the ones in whole blocks that are known from its beginning on; its
     /// own are known from now on. `None` if it is not made of a length.
-    fn found(&mut self, entry: &Entry) -> Option<(u32, u32)> {
+    pub(super) fn found(&mut self, entry: &Entry) -> Option<(u32, u32)> {
         let Prompt::Tokens { count, blocks } = &entry.prompt else { return None };
         let Some(blocks) = blocks else { return Some((*count, 0)) };
         let whole = (*count / blocks.block_tokens.max(1)) as usize;
         let (mut chained, mut found, mut goes_on) = (rng::mixed(blocks.scope), 0, true);
         for id in blocks.ids.iter().take(whole) {
             chained = rng::mixed(chained ^ rng::mixed(*id));
-            goes_on &= !self.0.insert(chained);
+            let is_known = self.0.contains(&chained) || (self.knows_all() && !self.0.insert(chained));
+            goes_on &= is_known;
             found += if goes_on { blocks.block_tokens } else { 0 };
         }
         Some((*count, found))
     }
+
+    /// Whether there was room for all of them.
+    pub(super) fn knows_all(&self) -> bool {
+        self.0.len() < BLOCKS_MAX
+    }
 }
+
+/// Blocks that are remembered: some 150 MB.
+const BLOCKS_MAX: usize = 1 << 23;
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,11 @@ impl Content {
     /// recording's.
     #[must_use]
     pub fn turns(&self, item: Item) -> u16 {
+        if let (Phase::Measured, Some(agents), Some(session)) =
+            (item.phase, self.agents(), self.agents_session(item))
+        {
+            return agents.requests(session);
+        }
         let Some(conversation) = self.conversation(item.phase) else { return 1 };
         if self.recording().is_some() {
             return 1;
@@ -50,11 +55,16 @@ impl Content {
         let place = self.place_of(item, turn);
         let drawn = || lengths::draw(&conversation.delay_ms, item.seed, Purpose::TurnPauses, place);
         let pause = said.unwrap_or_else(|| Duration::from_millis(u64::from(drawn())));
-        if conversation.delay_ratio == 1.0 {
-            return pause;
-        }
-        // `as` saturates.
-        Duration::from_nanos((pause.as_nanos() as f64 * conversation.delay_ratio).round() as u64)
+        let most = conversation
+            .delay_max_s
+            .map_or(Duration::MAX, |s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
+        self.stretched(pause).min(most)
+    }
+
+    /// Whether each turn stands alone, and repeats nothing of what was said.
+    #[must_use]
+    pub fn forgets(&self) -> bool {
+        self.conversation.as_ref().is_some_and(|conversation| conversation.shares.is_some())
     }
 
     /// Words that turn `turn` (from 1) adds; tokens where these are counted.
@@ -65,9 +75,15 @@ impl Content {
 
     /// Appends what turn `turn` (from 1) adds. Its first word is that of the session.
     pub fn write_turn(&self, out: &mut String, item: Item, turn: u16) {
+        let own = self.part_of_turn(item, turn);
+        let shared = self.shared_parts(item, own.words);
+        let words = own.words - shared.iter().map(|part| part.words).sum::<u32>();
+        for (place, part) in shared.iter().enumerate() {
+            self.write_part(out, item.seed, *part, place == 0);
+        }
         // Another seed for each turn: other words behind a first one that no other session nearby has.
         let seed = rng::mixed(item.seed ^ rng::mixed(u64::from(turn)));
-        self.write_part(out, seed, self.part_of_turn(item, turn), true);
+        self.write_part(out, seed, Part { words, ..own }, shared.is_empty());
     }
 
     /// The length of the answer that turn `turn` of the session asks for, tokens.

@@ -2,7 +2,7 @@
 
 use tokload::cli::args::{Asked, Command, parse};
 use tokload::cli::plan_from_args::{Surroundings, order};
-use tokload::plan::{Conversation, Distribution, Error, Lengths, Plan, Replies};
+use tokload::plan::{Conversation, Distribution, Error, Lengths, Plan, Replies, Timing, TurnShares};
 
 fn ordered(line: &str) -> Result<Plan, Error> {
     let Asked::Command { command: Command::Run(args), tool, .. } =
@@ -135,7 +135,6 @@ fn what_means_nothing_is_refused_by_its_name() {
         ("--multi-turn --backend openai-embeddings", "--multi-turn"),
         ("--session-header Host", "--session-header"),
         ("--session-header a:b", "--session-header"),
-        ("--multi-turn-min-turns 2", "--multi-turn-min-turns"),
         ("--multi-turn-prefix-global-ratio 0.2", "--multi-turn-prefix-global-ratio"),
     ] {
         let error = refused(options);
@@ -148,4 +147,71 @@ fn what_means_nothing_is_refused_by_its_name() {
 fn a_conversation_is_text_since_answers_come_as_text() {
     let error = refused("--multi-turn --tokenize-prompt --backend openai");
     assert!(error.subject.contains("--tokenize-prompt") && error.wrong.contains("single prompts"), "{error}");
+}
+
+#[test]
+fn a_range_of_turns_has_the_ends_that_are_not_given_from_the_number() {
+    let turns = |options: &str| talk(&format!("--multi-turn {options}")).unwrap().turns;
+    let between = |min, max| Lengths::Drawn(Distribution::Uniform { min, max });
+    assert_eq!(turns("--multi-turn-min-turns 2 --multi-turn-max-turns 8"), between(2, 8));
+    assert_eq!(turns("--multi-turn-max-turns 8"), between(3, 8), "3 is the usual number");
+    assert_eq!(turns("--multi-turn-num-turns 6 --multi-turn-min-turns 2"), between(2, 6));
+    assert_eq!(turns("--multi-turn-min-turns 0 --multi-turn-max-turns 0"), 3.into());
+    assert_eq!(turns("--multi-turn-min-turns 5 --multi-turn-max-turns 5"), 5.into());
+    assert_eq!(
+        refused("--multi-turn --multi-turn-min-turns 9 --multi-turn-max-turns 8").subject,
+        "--multi-turn-min-turns"
+    );
+    assert_eq!(
+        refused("--multi-turn --dataset-path x --multi-turn-max-turns 8").subject,
+        "--multi-turn-max-turns"
+    );
+    let drawn = "--multi-turn-num-turns uniform:min=1,max=4 --multi-turn-max-turns 8";
+    assert_eq!(refused(drawn).subject, "--multi-turn-max-turns");
+}
+
+#[test]
+fn what_turns_share_and_sessions_have_of_their_own_is_the_plans() {
+    let shares = |options: &str| talk(&format!("--multi-turn {options}")).unwrap().shares;
+    let given = "--multi-turn-prefix-global-ratio 0.15 --multi-turn-prefix-conversation-ratio 0.75";
+    assert_eq!(shares(given), Some(TurnShares { all: 0.15, session: 0.75 }));
+    assert_eq!(shares("--multi-turn-prefix-global-ratio 0.0"), None);
+    assert_eq!(talk("--multi-turn-prefix-global-ratio 0.0"), None);
+    let option = "--multi-turn-prefix-global-ratio";
+    assert_eq!(
+        refused(&format!("--multi-turn {option} 0.5 --multi-turn-prefix-conversation-ratio 0.5")).subject,
+        option
+    );
+    assert_eq!(refused(&format!("{option} 0.5")).subject, option, "there are no turns");
+    assert_eq!(refused(&format!("--multi-turn {option} 0.5 --dataset-path x")).subject, option);
+    let words = |options: &str| ordered(&format!("run --url h:1 {options}")).unwrap().workload.context_words;
+    assert_eq!(words("--user-context-prompt-length 900"), Some(900));
+    assert_eq!(words("--user-context-prompt-length 0"), None);
+    let option = "--user-context-prompt-length";
+    assert_eq!(refused(&format!("{option} 9 --random-prefix-len 5")).subject, option);
+    assert_eq!(refused(&format!("{option} 9 --dataset-path x")).subject, option);
+}
+
+#[test]
+fn recorded_sessions_have_a_timing_and_pauses_an_end() {
+    let timing = |options: &str| ordered(&format!("run --url h:1 {options}")).unwrap().workload.timing;
+    assert_eq!(timing("--dataset-path x --multi-turn"), None);
+    assert_eq!(timing("--dataset-path x --multi-turn --timing-strategy original"), Some(Timing::Original));
+    assert_eq!(timing("--trace x --use-think-time-only"), Some(Timing::ThinkOnly));
+    assert_eq!(refused("--timing-strategy original").subject, "--timing-strategy");
+    assert_eq!(refused("--trace x --timing-strategy slow").subject, "--timing-strategy");
+    let both = "--trace x --timing-strategy original --use-think-time-only";
+    assert_eq!(refused(both).subject, "--use-think-time-only");
+    let cap = talk("--dataset-path x --dataset-name weka --inter-turn-delay-cap-seconds 60").unwrap();
+    assert_eq!(cap.delay_max_s, Some(60.0));
+    let option = "--inter-turn-delay-cap-seconds";
+    assert_eq!(refused(&format!("{option} 60")).subject, option, "there are no turns");
+    let original = format!("--dataset-path x --multi-turn --timing-strategy original {option} 60");
+    assert_eq!(refused(&original).subject, option);
+    let none = talk("--dataset-path x --multi-turn --ignore-trace-delays").unwrap();
+    assert_eq!(none.delay_ratio, 0.0);
+    assert_eq!(
+        refused("--dataset-path x --multi-turn --ignore-trace-delays --session-delay-ratio 2").subject,
+        "--ignore-trace-delays"
+    );
 }

@@ -97,7 +97,8 @@ fn every_form_shows_every_number_of_the_view() {
         ];
         for table in tables(&view) {
             for row in &table.rows {
-                let shown: Vec<&str> = row.cells.iter().map(Cell::text).filter(|text| !text.is_empty()).collect();
+                let shown: Vec<&str> =
+                    row.cells.iter().map(Cell::text).filter(|text| !text.is_empty()).collect();
                 // In each form the cells of a row follow each other, with marks of that form between them.
                 for (form, text) in texts.iter().enumerate() {
                     let holds = |line: &str| {
@@ -127,7 +128,10 @@ fn every_form_shows_every_number_of_the_view() {
                     Cell::Failed => assert_eq!(*field, "inf", "{kind}: {line}"),
                     _ => {
                         let value: f64 = field.parse().unwrap_or_else(|_| panic!("{kind}: {field}"));
-                        assert!(value.is_finite() && cell.text().starts_with(field), "{kind}: {cell:?}, {field}");
+                        assert!(
+                            value.is_finite() && cell.text().starts_with(field),
+                            "{kind}: {cell:?}, {field}"
+                        );
                     }
                 }
             }
@@ -171,12 +175,17 @@ fn a_page_asks_no_network_and_holds_what_it_needs() {
     for asks in [" src=", "href=\"http", "url(", "@import", "fetch(", "XMLHttp"] {
         assert!(!page.contains(asks), "{asks}");
     }
-    for needed in ["<meta name=\"viewport\"", "prefers-color-scheme: dark", "@media print", "default-src 'none'"] {
+    for needed in
+        ["<meta name=\"viewport\"", "prefers-color-scheme: dark", "@media print", "default-src 'none'"]
+    {
         assert!(page.contains(needed), "{needed}");
     }
     // Elements that are opened are closed.
-    for element in ["figure", "svg", "table", "div", "g", "script", "style", "p", "ul", "li", "tr", "td", "th"] {
-        let opened = page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
+    for element in
+        ["figure", "svg", "table", "div", "g", "script", "style", "p", "ul", "li", "tr", "td", "th"]
+    {
+        let opened =
+            page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
         let closed = page.matches(&format!("</{element}>")).count();
         assert_eq!(opened, closed, "{element}");
     }
@@ -190,7 +199,8 @@ fn text_of_a_stranger_stays_text() {
     run.label = Some(hostile.to_owned());
     run.levels[0].label = hostile.to_owned();
     let outcome = Outcome::new(Class::Http, Kind::HttpStatus, 500);
-    run.levels[0].examples = vec![ExampleBlock { outcome, label: outcome.label(), message: hostile.to_owned() }];
+    run.levels[0].examples =
+        vec![ExampleBlock { outcome, label: outcome.label(), message: hostile.to_owned() }];
     let page = page(&run);
     assert!(!page.contains("<img"), "no element of his");
     assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;&quot;&#39;`|*_"));
@@ -211,7 +221,8 @@ fn text_of_a_stranger_stays_text() {
 fn points_against_load_are_the_numbers_of_the_levels() {
     let run = sweep(&[1, 2, 8, 16, 32], 60);
     let charts = alone(&run);
-    for (id, metric) in [("ttft-load", Metric::Ttft), ("tpot-load", Metric::Tpot), ("e2e-load", Metric::E2e)] {
+    for (id, metric) in [("ttft-load", Metric::Ttft), ("tpot-load", Metric::Tpot), ("e2e-load", Metric::E2e)]
+    {
         for (name, quantile) in [("p50", Quantile::P50), ("p99", Quantile::P99)] {
             let points = &series(&charts, id, name).points;
             let xs: Vec<f64> = points.iter().map(|point| point.x).collect();
@@ -332,7 +343,10 @@ fn runs_overlay_under_their_names() {
 fn colors_are_those_of_the_page_or_of_paper() {
     let run = sweep(&[1, 4], 12);
     let page = page(&run);
-    assert!(page.contains("stroke=\"var(--s0)\"") && page.contains("fill=\"var(--ink)\""), "colours of the page");
+    assert!(
+        page.contains("stroke=\"var(--s0)\"") && page.contains("fill=\"var(--ink)\""),
+        "colours of the page"
+    );
     let svg = draw::whole(&alone(&run)[0], SIZE, Palette::PRINT, "#ffffff").unwrap();
     assert!(svg.contains("#0072b2") && !svg.contains("#101010") && !svg.contains("#010101"), "{svg}");
 }
@@ -347,7 +361,8 @@ fn a_run_without_its_course_or_histograms_says_so() {
         }
     }
     let charts = alone(&run);
-    let why = |id: &str| charts.iter().find(|chart| chart.id == id).unwrap().empty.clone().unwrap_or_default();
+    let why =
+        |id: &str| charts.iter().find(|chart| chart.id == id).unwrap().empty.clone().unwrap_or_default();
     assert!(why("ttft-nines").contains("no histograms"), "{}", why("ttft-nines"));
     assert!(why("requests-time").contains("no course"), "{}", why("requests-time"));
     assert!(why("ttft-heat").contains("no course"), "{}", why("ttft-heat"));

@@ -68,6 +68,8 @@ pub(crate) fn plan() -> Plan {
             trace: None,
             data: None,
             conversation: None,
+            timing: None,
+            context_words: None,
             session_header: None,
             tokens: None,
             choices: 1,
@@ -644,6 +646,7 @@ fn data_block() -> DataBlock {
         images: 0,
         lengths_said: 1,
         lengths_estimated: 4,
+        longest_prompt: None,
     }
 }
 
@@ -664,6 +667,7 @@ fn trace_block() -> TraceBlock {
         prompts_cut: 0,
         outputs_cut: 0,
         images: 0,
+        longest_prompt: Some(1536),
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokload::metrics::{Class, Flags, Record};
 use tokload::mock::Faults;
 use tokload::model::{self, Batching, PrefixCache, Serving};
-use tokload::plan::{Aborts, Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Slo, Stop};
+use tokload::plan::{
+    Aborts, Arrivals, Conversation, Distribution, Lengths, Level, Load, Plan, Slo, Stop, TurnShares,
+};
 use tokload::run::Sessions;
 use tokload::summary::{self, Input};
 
@@ -206,6 +208,36 @@ fn turns_that_are_given_up_are_records_and_the_rest_is_counted() {
     assert_eq!(counts.finished + counts.broken + counts.cut, counts.begun);
     let records: u64 = begun.iter().map(|turns| turns.len() as u64).sum();
     assert_eq!(records + counts.turns_cut + counts.turns_broken, 4 * counts.begun);
+}
+
+/// Fixed lengths that share a beginning with all turns, and then with those of their session; the blocks of the cache are 16.
+#[test]
+fn turns_that_stand_alone_share_what_they_are_told_to() {
+    let mut plan = plan(3);
+    plan.workload.input_words = 160.into();
+    let talk = plan.workload.conversation.as_mut().unwrap();
+    (talk.later_words, talk.shares) = (None, Some(TurnShares { all: 0.2, session: 0.5 }));
+    let run = rig::simulate(&plan, serving(), &level(Load::closed(1), Some(3), None));
+    for (index, turns) in by_session(&run) {
+        assert!(turns.iter().all(|record| record.prompt_tokens == Some(160)), "nothing is repeated");
+        let cached: Vec<u32> = turns.iter().map(|record| record.cached_tokens.unwrap_or(0)).collect();
+        // 32 words are those of all turns, 80 more those of a session.
+        assert_eq!(cached, [if index == 0 { 0 } else { 32 }, 112, 112]);
+    }
+}
+
+#[test]
+fn a_session_has_words_of_its_own_in_its_first_turn() {
+    let mut plan = plan(3);
+    plan.workload.context_words = Some(100);
+    plan.workload.conversation.as_mut().unwrap().later_words = None;
+    let run = rig::simulate(&plan, serving(), &level(Load::closed(1), Some(2), None));
+    for turns in by_session(&run).values() {
+        let prompt: Vec<u32> = turns.iter().map(|record| record.prompt_tokens.unwrap()).collect();
+        // Later turns add an answer of 10 tokens and the 40 words of a turn.
+        assert_eq!(prompt, [140, 190, 240]);
+        assert_eq!(turns[0].cached_tokens.unwrap_or(0), 0, "no other session has them");
+    }
 }
 
 /// A wish to stop is seen at a look of the engine, in the midst of sessions: what is under way ends, nothing follows.

@@ -2,7 +2,7 @@
 
 use super::lengths::{deviation, varying_around};
 use super::{RunArgs, value};
-use crate::plan::{Conversation, Error, Lengths, Replies, Workload};
+use crate::plan::{Conversation, Distribution, Error, Lengths, Replies, Timing, TurnShares, Workload};
 use crate::workload::trace::Format;
 
 /// Sets the conversations of `workload`, or changes those of the file.
@@ -12,6 +12,10 @@ use crate::workload::trace::Format;
 pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     if args.session_header.is_some() {
         workload.session_header.clone_from(&args.session_header);
+    }
+    if let Some(text) = &args.user_context_prompt_length {
+        let words: u32 = value::integer("--user-context-prompt-length", text)?;
+        workload.context_words = (words > 0).then_some(words);
     }
     let turns = turns(args)?;
     let asked = args.multi_turn
@@ -24,6 +28,7 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         // One turn each is what other tools write for no conversations.
         workload.conversation = None;
     }
+    timing(args, workload)?;
     let Some(conversation) = &mut workload.conversation else { return without(args) };
     if let Some(turns) = turns {
         conversation.turns = turns;
@@ -41,6 +46,15 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         &args.session_delay_ratio,
         value::number,
     )?;
+    if let Some(shares) = shares(args)? {
+        conversation.shares = (shares != TurnShares { all: 0.0, session: 0.0 }).then_some(shares);
+    }
+    if args.ignore_trace_delays {
+        conversation.delay_ratio = 0.0;
+    }
+    if let Some(text) = &args.inter_turn_delay_cap_seconds {
+        conversation.delay_max_s = Some(value::seconds("--inter-turn-delay-cap-seconds", text)?);
+    }
     if let Some(text) = &args.per_turn_input_len {
         let words = value::lengths("--per-turn-input-len", text)?;
         // vLLM's 0: as the first turn.
@@ -49,10 +63,45 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
     value::set(&mut conversation.replies, "--replies", &args.replies, replies)
 }
 
+/// By which times recorded sessions go.
+fn timing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
+    let option = "--timing-strategy";
+    if let Some(text) = &args.timing_strategy {
+        workload.timing = Some(match text.as_str() {
+            "think-only" => Timing::ThinkOnly,
+            "original" => Timing::Original,
+            _ => {
+                let remedy = "give think-only, or original for the times of the file";
+                return Err(Error::new(
+                    option,
+                    format!("'{text}' is neither think-only nor original"),
+                    remedy,
+                ));
+            }
+        });
+    }
+    if args.use_think_time_only {
+        if workload.timing.replace(Timing::ThinkOnly) == Some(Timing::Original) {
+            let remedy = "give one of them";
+            return Err(Error::new("--use-think-time-only", "contradicts --timing-strategy", remedy));
+        }
+        if args.ignore_trace_delays {
+            let remedy = "give one of them";
+            return Err(Error::new("--use-think-time-only", "contradicts --ignore-trace-delays", remedy));
+        }
+    }
+    if args.ignore_trace_delays && args.session_delay_ratio.is_some() {
+        let remedy = "give one of them: it is a ratio of 0";
+        return Err(Error::new("--ignore-trace-delays", "contradicts --session-delay-ratio", remedy));
+    }
+    Ok(())
+}
+
 /// The number of turns, if an option says.
 fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
     let option = "--multi-turn-num-turns";
     let given = args.multi_turn_num_turns.as_deref().map(|text| value::lengths(option, text)).transpose()?;
+    let given = range(args, given.as_ref())?.or(given);
     let Some(text) = &args.session_turns_stddev else { return Ok(given) };
     let option = "--session-turns-stddev";
     let spread = deviation(option, text)?;
@@ -63,11 +112,64 @@ fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
     varying_around(option, &around, spread, None).map(Some)
 }
 
+/// The number of turns as a range, each end of which is that of `--multi-turn-num-turns` if it is not given, as in vLLM.
+fn range(args: &RunArgs, given: Option<&Lengths>) -> Result<Option<Lengths>, Error> {
+    let end = |option: &str, text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => value::integer::<u32>(option, text).map(|turns| (turns > 0).then_some(turns)),
+    };
+    let (least, most) = ("--multi-turn-min-turns", "--multi-turn-max-turns");
+    let ends = (end(least, &args.multi_turn_min_turns)?, end(most, &args.multi_turn_max_turns)?);
+    if ends == (None, None) {
+        return Ok(None);
+    }
+    let option = if ends.0.is_some() { least } else { most };
+    if args.dataset_path.is_some() || args.trace.is_some() {
+        let remedy = "leave it out: the turns of a file are the file's";
+        return Err(Error::new(option, "draws numbers of turns, and a file has its own", remedy));
+    }
+    let usual = match given {
+        None => Conversation::default().turns.fixed(),
+        Some(given) => given.fixed(),
+    };
+    let drawn = || {
+        let remedy = "give --multi-turn-num-turns a number, or leave it out";
+        Error::new(option, "is the end of a range around a number that is drawn itself", remedy)
+    };
+    let (Some(min), Some(max)) = (ends.0.or(usual), ends.1.or(usual)) else { return Err(drawn()) };
+    if min > max {
+        let wrong = format!("nothing lies between {min} and {max} turns");
+        return Err(Error::new(option, wrong, "give both ends, the smaller one as the fewest"));
+    }
+    Ok(Some(if min == max {
+        Lengths::Fixed(min)
+    } else {
+        Lengths::Drawn(Distribution::Uniform { min, max })
+    }))
+}
+
+/// What turns have in common, if an option says.
+fn shares(args: &RunArgs) -> Result<Option<TurnShares>, Error> {
+    let share = |option: &str, text: &Option<String>| match text {
+        None => Ok(0.0),
+        Some(text) => super::share(option, text),
+    };
+    let (all, session) = (&args.multi_turn_prefix_global_ratio, &args.multi_turn_prefix_conversation_ratio);
+    if all.is_none() && session.is_none() {
+        return Ok(None);
+    }
+    let all = share("--multi-turn-prefix-global-ratio", all)?;
+    Ok(Some(TurnShares { all, session: share("--multi-turn-prefix-conversation-ratio", session)? }))
+}
+
 /// Whether the data set is of conversations by its name.
 fn names_conversations(args: &RunArgs) -> bool {
     let names = [&args.trace_format, &args.dataset_name];
-    let is_named =
-        names.into_iter().flatten().any(|name| Format::from_name(name) == Some(Format::AiperfMultiTurn));
+    let is_named = names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Format::from_name(name))
+        .any(|format| matches!(format, Format::AiperfMultiTurn | Format::Weka));
     is_named && args.dataset_path.is_some() && !super::trace::is_asked(args)
 }
 
@@ -91,6 +193,10 @@ fn without(args: &RunArgs) -> Result<(), Error> {
         ("--session-delay-ratio", one(&args.session_delay_ratio)),
         ("--per-turn-input-len", zero(&args.per_turn_input_len)),
         ("--replies", args.replies.is_none()),
+        ("--inter-turn-delay-cap-seconds", args.inter_turn_delay_cap_seconds.is_none()),
+        ("--ignore-trace-delays", !args.ignore_trace_delays),
+        ("--multi-turn-prefix-global-ratio", zero(&args.multi_turn_prefix_global_ratio)),
+        ("--multi-turn-prefix-conversation-ratio", zero(&args.multi_turn_prefix_conversation_ratio)),
     ] {
         if !is_nothing {
             let remedy = "give --multi-turn as well, or leave it out";

@@ -38,7 +38,7 @@ impl Shard {
 
     /// Takes a request in hand.
     pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp) {
-        let Some(request) = work.requests.take(&due) else {
+        let Some(request) = work.take(&due) else {
             // The file of requests broke off under our hands: the level is no longer the planned one, on no shard.
             work.on_unsent(&due, self.pace.clock().now(), Class::Cancelled);
             return work.leg.signal.halt(Halt::Abort);

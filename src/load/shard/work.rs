@@ -10,9 +10,8 @@ use crate::exchange::{ContentEvent, Exchange, Sink};
 use crate::load::agenda::{Agenda, Due, later};
 use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Leg, Sample, ShardReport};
-use crate::load::requests::Requests;
+use crate::load::requests::{Next, Requests, Written};
 use crate::load::spool::Block;
-use crate::load::talks::Next;
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
@@ -279,7 +278,17 @@ impl Work {
         self.keep_record(record, times);
     }
 
-    /// What follows a request that has ended, now: the next turn of its session, a pause after the end of the answer; or,
+    /// The written request of `due`; `None` where the file that it is in broke off. What goes with the beginning of its
+    /// session is planned.
+    pub(crate) fn take(&mut self, due: &Due) -> Option<Written> {
+        let written = self.requests.take(due)?;
+        for (turn, next) in self.requests.beside(due) {
+            self.plan(due, (turn, next), due.ready);
+        }
+        Some(written)
+    }
+
+    /// What follows a request that has ended, now: further turns of its session, a pause after the end of the answer; or,
     /// when the session has ended, the next one of its user, at least the given pause from now.
     pub(crate) fn go_on(
         &mut self,
@@ -288,17 +297,26 @@ impl Work {
         reply: &Reply,
         (now, pause): (Stamp, Duration),
     ) {
-        match self.requests.on_end(due, record.outcome, reply) {
-            Some(Next::After(pause)) => {
-                let plan = record.end + pause;
-                self.agenda.go_on(due, plan, plan);
-            }
-            Some(Next::At(offset_ns)) => {
-                let plan = self.start + Duration::from_nanos(offset_ns);
-                self.agenda.go_on(due, plan, record.end);
-            }
-            None => self.agenda.on_done(due.user, now, pause),
+        let mut follow = self.requests.on_end(due, record, reply);
+        for next in follow.next {
+            self.plan(due, next, record.end);
         }
+        if follow.withdraws {
+            let requests = self.agenda.withdraw(due.index);
+            follow.is_over = self.requests.on_withdrawn(due.index, requests);
+        }
+        if follow.is_over {
+            self.agenda.on_done(due.user, now, pause);
+        }
+    }
+
+    fn plan(&mut self, due: &Due, (turn, next): (u16, Next), end: Stamp) {
+        let times = match next {
+            Next::After(pause) => (end + pause, end + pause),
+            Next::At(offset_ns) => (self.start + Duration::from_nanos(offset_ns), end),
+            Next::On(plan, ready) => (plan, ready),
+        };
+        self.agenda.go_on(due, turn, times);
     }
 
     /// A request that was planned and never sent.

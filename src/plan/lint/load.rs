@@ -38,16 +38,18 @@ fn no_warmup(plan: &Plan) -> Option<Finding> {
 fn too_few(plan: &Plan) -> Option<Finding> {
     // The levels of a search are as long as their question needs.
     let set = plan.levels.iter().filter(|_| plan.search.is_none());
-    few_requests(set.filter_map(Level::requests_expected).min()?)
+    few_requests(set.filter_map(|level| plan.requests_expected(level)).min()?, plan.turns_expected()?)
 }
 
-/// The finding that `n` requests are few for a level.
-pub(crate) fn few_requests(n: u64) -> Option<Finding> {
+/// The finding that `n` requests are few for a level, of which sessions have so many on average.
+pub(crate) fn few_requests(n: u64, turns: f64) -> Option<Finding> {
     (n < REQUESTS_MIN).then(|| {
         // The p99 of n requests rests on the n / 100 slowest: on one, for all n below the bound.
         let requests = if n == 1 { "1 request".to_owned() } else { format!("{n} requests") };
         let evidence = format!("{requests} in a level: a single one of them makes its p99");
-        let remedy = format!("give --num-prompts {REQUESTS_MIN} or more, or a longer --duration");
+        // Where there are sessions, they are what is counted.
+        let prompts = (REQUESTS_MIN as f64 / turns.max(1.0)).ceil();
+        let remedy = format!("give --num-prompts {prompts} or more, or a longer --duration");
         Finding::new(Rule::FewRequests, Grade::Warn, evidence, remedy)
     })
 }
@@ -112,9 +114,29 @@ fn of_levels(n: usize, plan: &Plan) -> String {
     }
 }
 
+impl Plan {
+    /// Turns of a session on average; `None` where those of a file count.
+    #[must_use]
+    pub fn turns_expected(&self) -> Option<f64> {
+        match &self.workload.conversation {
+            None => Some(1.0),
+            Some(_) if self.workload.is_recorded() => None,
+            Some(conversation) => Some(conversation.turns.mean().max(1.0)),
+        }
+    }
+
+    /// Requests that a level of it will send, those of all turns, as far as the plan says.
+    #[must_use]
+    pub fn requests_expected(&self, level: &Level) -> Option<u64> {
+        let (sessions, turns) = (level.requests_expected()?, self.turns_expected()?);
+        // `as` saturates.
+        Some((sessions as f64 * turns).round() as u64)
+    }
+}
+
 impl Level {
-    /// Requests that the level will send, as far as its plan says: their number, or what its rate makes in its duration,
-    /// whichever is less. `None` for users who send until a time is over.
+    /// Requests that the level will send, or sessions where there are such, as far as its plan says: their number, or what
+    /// its rate makes in its duration, whichever is less. `None` for users who send until a time is over.
     #[must_use]
     pub fn requests_expected(&self) -> Option<u64> {
         let course = self.load.course();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{Arrivals, Declared, Endpoint, Grade, Load, Prefix, Rule, Stop};
+use crate::plan::{Arrivals, Conversation, DataSet, Declared, Endpoint, Grade, Load, Prefix, Rule, Stop};
 
 /// An open loop of 1000 requests, and everything declared: nothing to find but that it is one run.
 fn good() -> Plan {
@@ -71,11 +71,61 @@ fn few_requests_are_counted_or_reckoned_from_rate_and_time() {
         stop(None, Some(1.0))(p);
     });
     assert_eq!(closed, [(Rule::ClosedLoopWithoutQueueTime, Grade::Info)]);
-    let evidence = few_requests(20).unwrap().evidence;
+    // Turns are requests too.
+    let talks = |sessions| {
+        found(move |p| {
+            let later_words = Some(1.into());
+            p.workload.conversation =
+                Some(Conversation { turns: 4.into(), later_words, ..Conversation::default() });
+            p.workload.input_words = 2000.into();
+            stop(Some(sessions), None)(p);
+        })
+    };
+    assert_eq!((talks(49), talks(50)), (few, Vec::new()));
+    assert!(few_requests(20, 4.0).unwrap().remedy.starts_with("give --num-prompts 50 "));
+    let evidence = few_requests(20, 1.0).unwrap().evidence;
     assert!(
         evidence.starts_with("20 requests in a level") && evidence.contains("a single one"),
         "{evidence}"
     );
+}
+
+#[test]
+fn conversations_that_grow_are_told_with_their_lengths() {
+    let of = |turns: u32, context_tokens, longest_prompt| {
+        let mut plan = good();
+        let talk =
+            Conversation { turns: turns.into(), later_words: Some(50.into()), ..Conversation::default() };
+        plan.workload.input_words = 100.into();
+        plan.workload.output_tokens = 50.into();
+        plan.workload.conversation = Some(talk);
+        let around =
+            Surroundings { context_tokens, longest_prompt, simulated: true, ..Surroundings::default() };
+        let found = lint(&plan, &around).into_iter();
+        found.filter(|finding| finding.rule == Rule::ContextGrowth).collect::<Vec<_>>()
+    };
+    assert_eq!(of(4, None, None), [], "four times as long is not much");
+    let grown = of(5, None, None);
+    assert_eq!((grown.len(), grown[0].grade), (1, Grade::Info));
+    assert!(
+        grown[0].evidence.contains("from 100 tokens in the first turn to 500 in the last of 5"),
+        "{grown:?}"
+    );
+    assert_eq!(of(4, Some(450), None), []);
+    let long = of(4, Some(449), None);
+    assert_eq!((long.len(), long[0].grade), (1, Grade::Warn));
+    assert!(long[0].evidence.contains("400 in the last of 4, and answers 50: more than the 449"), "{long:?}");
+    let mut plan = good();
+    plan.workload.data = Some(DataSet::of("x"));
+    let around = Surroundings {
+        context_tokens: Some(1000),
+        longest_prompt: Some(1001),
+        simulated: true,
+        ..Surroundings::default()
+    };
+    let of_file =
+        lint(&plan, &around).into_iter().find(|finding| finding.rule == Rule::ContextGrowth).unwrap();
+    assert!(of_file.evidence.starts_with("the longest request has 1001 tokens"), "{of_file:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
 use crate::stats::{Confidence, Quantile, order};
+use crate::workload::trace::Format;
 
 /// The remarks on `run`, the most general first.
 pub(super) fn of(run: &RunFile) -> Vec<Note> {
@@ -210,7 +211,13 @@ impl Notes<'_> {
         ];
         let said: Vec<String> =
             left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-        let mut text = format!("trace: {} of {} records are sent", trace.requests, trace.records);
+        let mut text = match trace.format == Format::Weka.name() {
+            false => format!("trace: {} of {} records are sent", trace.requests, trace.records),
+            true => {
+                let all = trace.requests + trace.later_turns;
+                format!("trace: {} sessions of agents with {all} requests are sent", trace.requests)
+            }
+        };
         if share.of > 1 {
             text += &format!(", {} of them by share {share}", share.count(trace.requests));
         }
@@ -223,7 +230,10 @@ impl Notes<'_> {
     fn data(&mut self, run: &RunFile) {
         let Some(data) = &run.data else { return };
         let left_out = data.malformed + data.unanswered + data.failed + data.turns + data.other_paths;
-        let mut text = format!("data set: {} prompts", data.prompts);
+        let mut text = match data.later_turns {
+            0 => format!("data set: {} prompts", data.prompts),
+            later => format!("data set: {} sessions of {} turns", data.prompts, data.prompts + later),
+        };
         if left_out > 0 {
             text += &format!(", {left_out} entries left out");
         }
@@ -231,10 +241,15 @@ impl Notes<'_> {
             text += &format!("; {} recorded answers have no length, only a text", data.lengths_estimated);
         }
         self.say(text);
-        let most = self.levels.iter().map(|level| level.counts.planned).max().unwrap_or(0);
-        if most > data.prompts && data.prompts > 0 {
+        let taken =
+            |level: &LevelBlock| level.sessions.map_or(level.counts.planned, |sessions| sessions.begun);
+        let most = self.levels.iter().map(taken).max().unwrap_or(0);
+        // A session of agents that comes again has other words.
+        if most > data.prompts && data.prompts > 0 && data.format != Format::Weka.name() {
+            let (what, of_what) =
+                if data.later_turns > 0 { ("sessions", "conversations") } else { ("requests", "prompts") };
             self.warn(format!(
-                "prompts came again: {most} requests of a level took {}, each about {:.1} times; a prefix cache may have \
+                "{of_what} came again: {most} {what} of a level took {}, each about {:.1} times; a prefix cache may have \
                  answered",
                 data.prompts,
                 most as f64 / data.prompts as f64

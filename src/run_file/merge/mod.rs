@@ -211,6 +211,7 @@ fn common_target(members: &[Member]) -> TargetBlock {
         version: common(members, |run| &run.target.version).flatten(),
         server_header: common(members, |run| &run.target.server_header).flatten(),
         models: common(members, |run| &run.target.models).unwrap_or_default(),
+        context_tokens: common(members, |run| &run.target.context_tokens).flatten(),
         addresses: union(members, |run| &run.target.addresses),
         on_client_host: any(|target| target.on_client_host),
         via: members.iter().find_map(|member| member.loaded.run.target.via.clone()),

@@ -58,7 +58,15 @@ impl RunFile {
             proxies: self.environment.proxies.clone(),
             via: self.target.via.clone(),
             same_prompts_at: self.same_prompts_at(),
+            context_tokens: self.target.context_tokens,
+            longest_prompt: self.longest_prompt(),
         }
+    }
+
+    /// The longest request of the file that they were taken from.
+    fn longest_prompt(&self) -> Option<u32> {
+        let of_trace = self.trace.as_ref().and_then(|trace| trace.longest_prompt);
+        of_trace.or_else(|| self.data.as_ref().and_then(|data| data.longest_prompt))
     }
 
     /// When the same prompts were last sent to the server; `None` too if it was emptied since, or counts its hits and

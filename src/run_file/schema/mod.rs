@@ -200,6 +200,9 @@ pub struct TargetBlock {
     pub server_header: Option<String>,
     /// Models that it lists.
     pub models: Vec<String>,
+    /// Tokens of a prompt and its answer that the model takes together; absent where it does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
     /// Addresses that the endpoints' names resolved to.
     pub addresses: Vec<String>,
     /// One of them is the client's own machine; `None` where nobody has looked.

@@ -39,6 +39,9 @@ pub struct TraceBlock {
     pub outputs_cut: u64,
     /// Requests sent without their images.
     pub images: u64,
+    /// Tokens of the longest request, its answer included; absent where the file says no lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_prompt: Option<u32>,
 }
 
 impl From<&Overview> for TraceBlock {
@@ -59,6 +62,7 @@ impl From<&Overview> for TraceBlock {
             prompts_cut: of.dropped.prompts_cut,
             outputs_cut: of.dropped.outputs_cut,
             images: of.images,
+            longest_prompt: of.longest_prompt,
         }
     }
 }
@@ -96,6 +100,9 @@ pub struct DataBlock {
     pub lengths_said: u64,
     /// Answers whose length is estimated from their recorded text.
     pub lengths_estimated: u64,
+    /// Tokens of the longest request, its answer included; absent where the file says no lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_prompt: Option<u32>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -120,6 +127,7 @@ impl From<&Contents> for DataBlock {
             images: of.images,
             lengths_said: of.lengths_said,
             lengths_estimated: of.lengths_estimated,
+            longest_prompt: of.longest_prompt,
         }
     }
 }

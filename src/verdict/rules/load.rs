@@ -19,7 +19,7 @@ const SLICES_MAX: u64 = 20;
 const SLICES_MIN: u64 = 5;
 
 pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
-    found.extend(too_few(facts));
+    found.extend(too_few(plan, facts));
     if facts.counts.ok > 0 {
         found.extend(window_short(facts));
         found.extend(time_slice_outlier(plan, facts));
@@ -29,15 +29,19 @@ pub(super) fn look(plan: &Plan, facts: &Facts, found: &mut Vec<Finding>) {
 }
 
 /// Where the plan could not know, or what came was less than it said.
-fn too_few(facts: &Facts) -> Option<Finding> {
+fn too_few(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let n = facts.counts.judged();
     if n == 0 {
         let remedy = "give a longer --duration, or --num-prompts";
         return Some(Finding::new(Rule::FewRequests, Grade::Invalid, "no request was measured", remedy));
     }
-    let said = facts.level.requests_expected().is_some_and(|expected| expected < REQUESTS_MIN);
+    let said = plan.requests_expected(&facts.level).is_some_and(|expected| expected < REQUESTS_MIN);
     // A level of a search answers one question, as well as its bounds say; its percentiles are by the way.
-    if said || facts.level.decide.is_some() { None } else { few_requests(n) }
+    if said || facts.level.decide.is_some() {
+        None
+    } else {
+        few_requests(n, plan.turns_expected().unwrap_or(1.0))
+    }
 }
 
 fn window_short(facts: &Facts) -> Option<Finding> {

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::rng;
+
 /// One request of a trace or one prompt of a data set.
 ///
 /// A field is `None` where the file says nothing. Times are exact to the nanosecond: they are read as decimals.
@@ -36,6 +38,8 @@ pub struct Entry {
     pub images: u32,
     /// Fields for the body of this request: a JSON object, as written in the file.
     pub extra: Option<Box<str>>,
+    /// Where it stands in a session of several agents.
+    pub node: Option<Box<Node>>,
     /// The recorded call failed: a [`Selection`](super::Selection) drops it unless told otherwise.
     pub failed: bool,
 }
@@ -81,6 +85,24 @@ pub struct Blocks {
     pub scope: u64,
 }
 
+/// The place of a request in a session whose requests do not all follow each other: an agent starts others, which work
+/// at the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The session, from 0 in the order of the file.
+    pub session: u64,
+    /// Its number among all requests of the session, from 0 in the order of the file.
+    pub number: u32,
+    /// The numbers of those whose answers it waits for, all of them smaller; none for one that goes with the session's
+    /// beginning.
+    pub after: Vec<u32>,
+    /// How long after the last of these answers it was sent: the recorded think time, or what the file's times leave
+    /// between the two. ns.
+    pub pause_ns: u64,
+    /// Bytes of the file before it.
+    pub offset: u64,
+}
+
 /// How the turns of one conversation find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Session {
@@ -111,8 +133,19 @@ impl Entry {
             model: None,
             images: 0,
             extra: None,
+            node: None,
             failed: false,
         }
+    }
+
+    /// The same with the text of other blocks, which `scope` tells from those of others.
+    #[must_use]
+    pub(in crate::workload) fn with_other_words(&self, scope: u64) -> Entry {
+        let mut entry = self.clone();
+        if let Prompt::Tokens { blocks: Some(blocks), .. } = &mut entry.prompt {
+            blocks.scope = rng::mixed(blocks.scope ^ rng::mixed(scope));
+        }
+        entry
     }
 
     /// Words of the prompt, each of which stands for a token where the file gives lengths; of JSON the pieces between its
@@ -138,6 +171,12 @@ impl Entry {
             Prompt::Messages { .. } => self.turn.is_none(),
             Prompt::Text(_) | Prompt::Parts(_) => false,
         }
+    }
+
+    /// Tokens of the prompt and its answer, where the file gives the length of the prompt.
+    #[must_use]
+    pub fn whole_tokens(&self) -> Option<u32> {
+        Some(self.prompt_tokens()?.saturating_add(self.output_tokens.unwrap_or(0)))
     }
 
     /// The length of the prompt in tokens, where the file knows it.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Cursor};
 
+use super::agents::{AgentReader, Agents};
 use super::entry::Entry;
 use super::error::{Error, OnError};
 use super::format::Format;
@@ -99,9 +100,38 @@ fn replay(file: &[u8], options: &Options, whole: &Read) {
         }
         assert_eq!(replayed, read);
     }
+    if survey.format == Format::Weka {
+        agents(file, options, whole);
+    }
     if !matches!(survey.format, Format::Weka | Format::AiperfMultiTurn) {
         assert!(planned.iter().filter_map(|planned| planned.offset_ns).is_sorted());
     }
     let kept = Selection::default().of(planned.into_iter().map(Ok)).count();
     assert_eq!(kept, whole.entries.iter().filter(|entry| !entry.failed).count());
+}
+
+/// Each request of agents is what it was in the order of the file, and waits for earlier ones alone, which know of it.
+fn agents(file: &[u8], options: &Options, whole: &Read) {
+    let agents =
+        Agents::of("fuzz", &mut Cursor::new(file), options, &mut |_, _| true).expect("it was read before");
+    let of = ("fuzz", Cursor::new(file));
+    let mut reader = AgentReader::open(of, options, &agents).expect("it was read before");
+    let mut entries = whole.entries.iter();
+    for session in 0..agents.len() {
+        for number in 0..agents.requests(session) {
+            let read = reader.entry(session, number).expect("it was read before").expect("it is there");
+            let Some(entry) = entries.next() else { panic!("more requests than entries") };
+            assert_eq!(
+                (&read.prompt, read.output_tokens, &read.model),
+                (&entry.prompt, entry.output_tokens, &entry.model)
+            );
+            for before in agents.after(session, number) {
+                assert!(*before < number && agents.next(session, *before).contains(&number));
+            }
+            for next in agents.next(session, number) {
+                assert!(agents.after(session, *next).contains(&number));
+            }
+        }
+    }
+    assert_eq!(entries.count() as u64, agents.beyond);
 }

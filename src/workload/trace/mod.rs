@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A [`Shelf`] gives the records of a file in any order instead, for which it keeps 8 bytes for each; a [`Spindle`] the
-//! turns of its sessions, for which it keeps 16.
+//! turns of its sessions, for which it keeps 16; an [`AgentReader`] the requests of sessions of agents that start others,
+//! for which it keeps 32 and some for each answer that one waits for ([`Agents`]).
 //!
 //! **Memory.** A [`Reader`] holds one record: a line, a CSV record, an element of a JSON array. A file in order of
 //! time is replayed with nothing but that. For one that is not, [`Replay`] keeps 16 bytes per record, a time and a
@@ -20,6 +21,7 @@
 //! **Errors.** A malformed record gives an [`Error`] with its file and line. It ends the reading, or is counted and
 //! skipped ([`OnError`]). Reading goes on behind it wherever a record's end can be seen.
 
+mod agents;
 mod aiperf;
 mod azure;
 mod bailian;
@@ -53,7 +55,8 @@ mod timestamp;
 mod vllm;
 mod weka;
 
-pub use entry::{Blocks, Entry, Prompt, Session};
+pub use agents::{AgentReader, Agents, When};
+pub use entry::{Blocks, Entry, Node, Prompt, Session};
 pub use error::{Error, OnError, Place, RECORD_BYTES_MAX, Reason};
 pub use format::Format;
 #[doc(hidden)]
@@ -64,6 +67,6 @@ pub use reader::{Counts, Options, Reader};
 pub use select::{Dropped, Selected, Selection, Speedup};
 pub use sharegpt::Turns;
 pub use shelf::{Places, Shelf};
-pub use source::Input;
+pub use source::{Input, format_of};
 pub use threads::{Spindle, Threads};
 pub use vllm::sharegpt_keeps as vllm_sharegpt_keeps;

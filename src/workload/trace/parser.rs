@@ -13,7 +13,7 @@ use super::json::Object;
 use super::lines::Lines;
 use super::pieces::Pieces;
 use super::reader::Options;
-use super::weka::Walk;
+use super::weka::{Head, Walk};
 use super::{aiperf, azure, bailian, burstgpt, dolly, mooncake, openai_batch, plain, sharegpt, vllm};
 
 /// A place in a file.
@@ -171,6 +171,21 @@ impl Parser {
                 *sequence = Sequence::Inside { is_first: true };
             }
             Kind::Sessions(_) => {}
+        }
+    }
+
+    /// The session that is being read, of a format that has sessions of agents.
+    pub(super) fn session_head(&self) -> Option<&Head> {
+        match &self.walk {
+            Kind::Sessions(walk) => walk.head(),
+            _ => None,
+        }
+    }
+
+    /// Goes on at a request of such a session, to which the input has been moved.
+    pub(super) fn enter_session(&mut self, at: At, head: &Head) {
+        if let Kind::Sessions(walk) = &mut self.walk {
+            walk.enter(at, head.clone());
         }
     }
 

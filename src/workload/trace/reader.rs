@@ -11,6 +11,7 @@ use super::error::{Error, Fault, OnError, RECORD_BYTES_MAX, Reason};
 use super::format::Format;
 use super::parser::{At, Parser, Start};
 use super::sharegpt::Turns;
+use super::weka::Head;
 
 /// How a file is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,6 +196,17 @@ impl Core {
     pub(super) fn resume(&mut self, at: At) {
         self.has_ended = false;
         self.parser.resume(at);
+    }
+
+    /// The session of agents that is being read.
+    pub(super) fn session_head(&self) -> Option<&Head> {
+        self.parser.session_head()
+    }
+
+    /// See [`Parser::enter_session`].
+    pub(super) fn enter_session(&mut self, at: At, head: &Head) {
+        self.has_ended = false;
+        self.parser.enter_session(at, head);
     }
 
     pub(super) fn error(&self, at: At, reason: Reason) -> Error {

@@ -92,8 +92,40 @@ impl Selection {
     /// When what has this offset in recorded time is sent, ns after the start.
     #[must_use]
     pub fn sent_at(&self, offset_ns: u64) -> u64 {
-        let from_ns = u64::try_from(self.from.as_nanos()).unwrap_or(u64::MAX);
-        self.scale(offset_ns.saturating_sub(from_ns))
+        self.scale(self.recorded_at(offset_ns))
+    }
+
+    /// How long a recorded wait takes, ns.
+    #[must_use]
+    pub fn waited(&self, wait_ns: u64) -> u64 {
+        self.scale(wait_ns)
+    }
+
+    /// What has this offset in recorded time, counted from the beginning of the slice, ns.
+    #[must_use]
+    pub fn recorded_at(&self, offset_ns: u64) -> u64 {
+        offset_ns.saturating_sub(u64::try_from(self.from.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Whether an entry with this offset, if it has one, is one of those that are kept; it is shortened where it must be.
+    /// What is left out or changed is counted.
+    pub fn choose(&self, entry: &mut Entry, offset_ns: Option<u64>, dropped: &mut Dropped) -> bool {
+        let is_outside = offset_ns.is_some_and(|offset_ns| self.is_outside(offset_ns));
+        if self.takes(entry, offset_ns) {
+            let (prompt, output) = self.shorten(entry);
+            dropped.prompts_cut += u64::from(prompt);
+            dropped.outputs_cut += u64::from(output);
+            return true;
+        }
+        let counter = if entry.failed && !self.failed_too {
+            &mut dropped.failed
+        } else if is_outside {
+            &mut dropped.outside
+        } else {
+            &mut dropped.other_model
+        };
+        *counter += 1;
+        false
     }
 
     /// Whether an entry with this offset, if it has one, is one of those that are kept.

@@ -9,8 +9,10 @@ use memchr::memchr_iter;
 use super::csv::fill_buf;
 use super::entry::Entry;
 use super::error::{Error, Reason};
+use super::format::Format;
 use super::parser::{At, Start};
 use super::reader::{self, Core, Options};
+use super::weka::Head;
 
 /// A file that can be read again from any of its places.
 pub trait Input: BufRead + Seek {}
@@ -41,6 +43,16 @@ impl<I: Input> Source<I> {
             let _ = self.entry();
         }
         self.go_to(offset)?;
+        self.rest_of(offset)
+    }
+
+    /// The request at `offset`, of a session of agents that is read in the light of `head`.
+    pub(super) fn read_in_session(&mut self, head: &Head, offset: u64) -> Result<Entry, Error> {
+        while !self.core.is_between_records() {
+            let _ = self.entry();
+        }
+        self.go_to(offset)?;
+        self.core.enter_session(At { offset, line: 0 }, head);
         self.rest_of(offset)
     }
 
@@ -80,6 +92,14 @@ impl<I: Input> Source<I> {
         }
         self.core.error(at, Reason::Changed)
     }
+}
+
+/// The format of a file, by the options or by its beginning.
+///
+/// # Errors
+/// It cannot be told, or reading fails.
+pub fn format_of(file: &str, input: &mut dyn Input, options: &Options) -> Result<Format, Error> {
+    Ok(open(file, input, options)?.format)
 }
 
 pub(super) fn open(file: &str, input: &mut dyn Input, options: &Options) -> Result<Core, Error> {

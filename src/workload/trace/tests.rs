@@ -1,5 +1,6 @@
 //! Laws of the room as a whole; those of one file stand in it.
 
+mod agents;
 mod malformed;
 mod order;
 mod property;

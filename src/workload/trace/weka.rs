@@ -8,9 +8,9 @@ use std::io::BufRead;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::entry::{Blocks, Entry, Prompt, Session};
+use super::entry::{Blocks, Entry, Node, Prompt, Session};
 use super::error::{Fault, Reason};
-use super::json::{Found, Object};
+use super::json::{Found, Object, not_unicode};
 use super::numbers::Unit;
 use super::parser::{At, Batch, Sequence, Step, is_last_value, without_column};
 use super::pieces::Pieces;
@@ -30,12 +30,18 @@ struct Inside {
     place: In,
     is_first: bool,
     has_requests: bool,
-    turns: u32,
+    /// Requests so far, those of sub-agents among them.
+    count: u32,
+    /// The agent that the session is of.
+    main: Thread,
 }
 
-/// What holds for all requests of a session.
-struct Head {
+/// What holds for all requests of a session: they are read in its light.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
     name: Box<str>,
+    /// Its number, from 1.
+    ordinal: u64,
     block_tokens: u32,
     /// See [`Blocks::scope`].
     scope: u64,
@@ -52,6 +58,27 @@ struct Agent<'h> {
     head: &'h Head,
     name: Box<str>,
     epoch_ns: u64,
+    /// The record that it is in: as it is written, and where it begins.
+    record: (&'h [u8], u64),
+}
+
+/// How far the requests of one agent have been read.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    turns: u32,
+    /// Its last request, or the one that its parent had sent before it began.
+    last: Option<Answer>,
+    /// The last requests of sub-agents that it has not waited for yet.
+    started: Vec<Answer>,
+}
+
+/// A request whose answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    number: u32,
+    sent_ns: u64,
+    /// When the answer had ended, as recorded; when it was sent, where that is not known.
+    end_ns: u64,
 }
 
 impl Walk {
@@ -62,6 +89,18 @@ impl Walk {
 
     pub(super) fn position(&self) -> u64 {
         self.pieces.next.offset
+    }
+
+    /// The session that is being read.
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.inside.as_ref().map(|inside| &inside.head)
+    }
+
+    /// Goes on at a request of a session, to which the input has been moved: the next step reads it. What it follows is
+    /// not known then.
+    pub(super) fn enter(&mut self, at: At, head: Head) {
+        self.pieces.next = at;
+        self.inside = Some(Inside { place: In::Requests, has_requests: true, ..Inside::new(head) });
     }
 
     /// Reads up to and including the next request. `None` at the end.
@@ -96,9 +135,10 @@ impl Walk {
         let head = Head {
             name: format!("session-{}", self.sessions_seen).into(),
             block_tokens: self.block_tokens_set.map_or(BLOCK_TOKENS, u32::from),
+            ordinal: self.sessions_seen,
             scope: self.sessions_seen,
         };
-        self.inside = Some(Inside { head, place: In::Fields, is_first: true, has_requests: false, turns: 0 });
+        self.inside = Some(Inside::new(head));
         Ok(Moved::On)
     }
 
@@ -164,7 +204,7 @@ impl Walk {
         let value = self.pieces.value(input);
         let is_last = is_last_value(&value);
         let outcome = value.and_then(|value| match &mut self.inside {
-            Some(session) => session.read_request(&Object::read(value)?, batch),
+            Some(session) => session.read_request((value, at.offset), batch),
             None => Ok(()),
         });
         Step { at, outcome: outcome.map_err(without_column), is_last }
@@ -226,31 +266,22 @@ impl Inside {
         Ok(())
     }
 
-    /// One request, or a sub-agent's in a session of their own.
-    fn read_request(&mut self, object: &Object<'_>, batch: &mut Batch) -> Result<(), Fault> {
-        let Some(requests) = sub_agent(object)? else {
-            let agent = Agent { head: &self.head, name: self.head.name.clone(), epoch_ns: 0 };
-            batch.push(agent.read(object, self.turns)?);
-            self.turns = self.turns.saturating_add(1);
-            return Ok(());
-        };
-        let started_ns = object.needed("t")?.nanos(Unit::Seconds)?;
-        let id =
-            object.get("agent_id").map(|id| id.name()).transpose()?.unwrap_or_else(|| batch.session_name());
-        let name = format!("{}/{id}", self.head.name).into();
-        let requests = requests.into_iter().map(|request| request.object()).collect::<Result<Vec<_>, _>>()?;
-        let first_ns = match requests.first() {
-            Some(first) => first.needed("t")?.nanos(Unit::Seconds)?,
-            None => return Ok(()),
-        };
-        // Two kinds of files: seconds since the session began, and since the sub-agent did. Nothing that a sub-agent
-        // asks can have been asked before it began.
-        let epoch_ns = if first_ns < started_ns { started_ns } else { 0 };
-        let agent = Agent { head: &self.head, name, epoch_ns };
-        for (turn, request) in (0..).zip(&requests) {
-            batch.push(agent.read(request, turn)?);
-        }
+    /// One request, or those of a sub-agent.
+    fn read_request(&mut self, record: (&[u8], u64), batch: &mut Batch) -> Result<(), Fault> {
+        let agent = Agent { head: &self.head, name: self.head.name.clone(), epoch_ns: 0, record };
+        // Of a record with an error nothing counts.
+        let (mut thread, mut count) = (self.main.clone(), self.count);
+        let found = str::from_utf8(record.0).map_err(|error| not_unicode(record.0, error.valid_up_to()))?;
+        agent.read(&Object::read(record.0)?, found, (&mut thread, &mut count, 0), batch)?;
+        (self.main, self.count) = (thread, count);
         Ok(())
+    }
+}
+
+impl Inside {
+    fn new(head: Head) -> Inside {
+        let (is_first, has_requests) = (true, false);
+        Inside { head, place: In::Fields, is_first, has_requests, count: 0, main: Thread::default() }
     }
 }
 
@@ -266,24 +297,110 @@ fn sub_agent<'t>(object: &Object<'t>) -> Result<Option<Vec<Found<'t>>>, Fault> {
 }
 
 impl Agent<'_> {
-    fn read(&self, object: &Object<'_>, turn: u32) -> Result<Entry, Fault> {
-        let t = object.needed("t")?;
-        let at = self.epoch_ns.checked_add(t.nanos(Unit::Seconds)?).ok_or(t.fault(Reason::TooLarge))?;
+    /// Reads what stands in the agent's list: a request, or a sub-agent with its own. `text` is how it is written.
+    fn read(
+        &self,
+        object: &Object<'_>,
+        text: &str,
+        (thread, count, depth): (&mut Thread, &mut u32, u32),
+        batch: &mut Batch,
+    ) -> Result<(), Fault> {
+        let Some(requests) = sub_agent(object)? else {
+            let entry = self.read_request(object, text, (thread, count))?;
+            batch.push(entry);
+            return Ok(());
+        };
+        if depth == DEPTH_MAX {
+            return Err(Fault::of_field("requests", Reason::TooDeep));
+        }
+        let started = object.needed("t")?;
+        let started_ns = self.time(started)?;
+        let id =
+            object.get("agent_id").map(|id| id.name()).transpose()?.unwrap_or_else(|| batch.session_name());
+        let name = format!("{}/{id}", self.name).into();
+        let requests = requests
+            .into_iter()
+            .map(|request| Ok((request.text, request.object()?)))
+            .collect::<Result<Vec<_>, Fault>>()?;
+        let Some((_, first)) = requests.first() else { return Ok(()) };
+        // Two kinds of files: seconds since the session began, and since the sub-agent did. Nothing that a sub-agent
+        // asks can have been asked before it began.
+        let first_ns = self.time(first.needed("t")?)?;
+        let epoch_ns = if first_ns < started_ns { started_ns } else { self.epoch_ns };
+        let agent = Agent { name, epoch_ns, ..*self };
+        let mut inner = Thread { last: thread.last, ..Thread::default() };
+        for (text, request) in &requests {
+            agent.read(request, text, (&mut inner, count, depth + 1), batch)?;
+        }
+        // One that was started and left alone is waited for by nobody.
+        let status = object.get("status").filter(|status| status.text.starts_with('"'));
+        if status.map(|status| status.text()).transpose()?.as_deref() != Some("async_launched") {
+            let last = inner.last.filter(|_| inner.turns > 0);
+            thread.started.extend(inner.started.into_iter().chain(last));
+        }
+        Ok(())
+    }
+
+    fn read_request(
+        &self,
+        object: &Object<'_>,
+        text: &str,
+        (thread, count): (&mut Thread, &mut u32),
+    ) -> Result<Entry, Fault> {
+        let at = self.time(object.needed("t")?)?;
         let think = object.time(&["think_time"], Unit::Seconds)?;
+        let took_ns = object.time(&["api_time"], Unit::Seconds)?.unwrap_or(0);
         let ids = object.get("hash_ids").map(|found| found.ids()).transpose()?;
-        let Head { block_tokens, scope, .. } = *self.head;
+        let Head { block_tokens, scope, ordinal, .. } = *self.head;
         let blocks = ids.map(|ids| Blocks { ids, block_tokens, scope });
+        let (output_tokens, model) = (object.needed("out")?.count()?, object.text(&["model"])?);
+        let prompt = Prompt::Tokens { count: object.needed("in")?.count()?, blocks };
+        let (after, pause_ns) = thread.next_after(at, think);
+        let offset = self.record.1 + (text.as_ptr() as usize - self.record.0.as_ptr() as usize) as u64;
+        let node = Node { session: ordinal - 1, number: *count, after, pause_ns, offset };
+        thread.last = Some(Answer { number: *count, sent_ns: at, end_ns: at.saturating_add(took_ns) });
+        let turn = thread.turns;
+        thread.turns = turn.saturating_add(1);
+        *count = count.saturating_add(1);
         Ok(Entry {
             at: Some(at),
             after_previous: think.map(Duration::from_nanos),
             session: Some(Session::Named(self.name.clone())),
             turn: Some(turn),
-            output_tokens: Some(object.needed("out")?.count()?),
-            model: object.text(&["model"])?,
-            ..Entry::new(Prompt::Tokens { count: object.needed("in")?.count()?, blocks })
+            output_tokens: Some(output_tokens),
+            model,
+            node: Some(Box::new(node)),
+            ..Entry::new(prompt)
         })
+    }
+
+    /// Nanoseconds since the session began.
+    fn time(&self, found: Found<'_>) -> Result<u64, Fault> {
+        let since = found.nanos(Unit::Seconds)?;
+        self.epoch_ns.checked_add(since).ok_or(found.fault(Reason::TooLarge))
+    }
+}
+
+impl Thread {
+    /// Whose answers the agent's next request waits for, which was sent at `at`, and how long after the last of them. A
+    /// sub-agent that sent something later was not waited for by it.
+    fn next_after(&mut self, at: u64, think: Option<u64>) -> (Vec<u32>, u64) {
+        let waits_for = |one: &Answer| one.sent_ns <= at;
+        let ended: Vec<Answer> = self.started.iter().copied().filter(waits_for).collect();
+        self.started.retain(|one| !waits_for(one));
+        let all = || self.last.iter().chain(&ended);
+        let since_end = at.saturating_sub(all().map(|one| one.end_ns).max().unwrap_or(at));
+        let pause_ns = match think {
+            Some(think) if ended.is_empty() && self.turns > 0 => think,
+            // What an agent waits before it goes on includes the run of its sub-agents.
+            Some(think) => think.min(since_end),
+            None => since_end,
+        };
+        (all().map(|one| one.number).collect(), pause_ns)
     }
 }
 
 /// Tokens of a block, where a session does not say.
 const BLOCK_TOKENS: u32 = 64;
+/// Sub-agents of sub-agents.
+const DEPTH_MAX: u32 = 16;

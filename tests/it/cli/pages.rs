@@ -6,7 +6,9 @@ use super::Dir;
 
 /// A saved run of two levels.
 fn simulated(dir: &Dir, name: &str) {
-    let line = format!("simulate -c 1,4 --num-prompts 8 --random-output-len 8 --seed 1 --output-file {name}.json -q");
+    let line = format!(
+        "simulate -c 1,4 --num-prompts 8 --random-output-len 8 --seed 1 --output-file {name}.json -q"
+    );
     dir.tokload(&line).shows(0);
 }
 
@@ -48,7 +50,10 @@ fn charts_and_cards_are_pictures() {
     for name in &names {
         let bytes = fs::read(dir.path("pictures").join(name)).unwrap();
         match name.rsplit_once('.').unwrap().1 {
-            "png" => assert!(bytes.starts_with(b"\x89PNG") && names.contains(&name.replace(".png", ".svg")), "{name}"),
+            "png" => assert!(
+                bytes.starts_with(b"\x89PNG") && names.contains(&name.replace(".png", ".svg")),
+                "{name}"
+            ),
             _ => assert!(bytes.starts_with(b"<svg "), "{name}"),
         }
     }

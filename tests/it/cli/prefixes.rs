@@ -70,7 +70,10 @@ fn what_cannot_be_shared_is_refused_with_what_to_do() {
         ("--random-prefix-len 9 --prefix-hit-fraction 0.01 --num-dataset-entries 3", "found as a whole"),
         ("--shared-system-prompt-length 9 --backend completions", "the API openai has no system messages"),
         ("--shared-system-prompt-length x", "'x' is not a whole number"),
-        ("--user-context-prompt-length 9", "each request is a conversation of its own"),
+        (
+            "--user-context-prompt-length 9 --random-prefix-len 5",
+            "stands where prompts have a shared beginning",
+        ),
     ] {
         dir.tokload(&format!("simulate {options}")).refuses(2, &[wrong]);
     }

@@ -52,8 +52,7 @@ fn report_explains_a_measured_run_by_its_numbers() {
         words.contains("\nLittle's law:") && words.contains("1 to 4 users") && !words.contains("slots"),
         "{words}"
     );
-    let sentence =
-        "tokload: --explain: is text for a terminal, which has no place beside another format or --output; leave out one \
+    let sentence = "tokload: --explain: is text for a terminal, which has no place beside another format or --output; leave out one \
          of the two\n";
     let json = dir.tokload("report run.json --explain --format json");
     assert_eq!((json.code, json.out.as_str(), json.err.as_str()), (2, "", sentence));

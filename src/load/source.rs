@@ -1,6 +1,7 @@
 //! Where the turns of sessions are from: made of words, a data set, or a trace.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::load::leg::Leg;
 use crate::workload::deck::Hand;
@@ -9,7 +10,7 @@ use crate::workload::trace::Entry;
 
 /// Where turns are taken from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// They are functions of the seed.
     Synthetic,
     /// The data set.
@@ -20,7 +21,7 @@ pub(super) enum Source {
 
 /// The sessions of a trace whose first turn has been sent.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(crate) struct Replayed {
     /// `None` where no turn of the trace waits for an answer.
     turns: Option<Turns>,
     /// By the index of a session, which one of the trace it is, from its first turn to its end.
@@ -29,7 +30,7 @@ pub(super) struct Replayed {
 
 impl Source {
     /// The source of a leg; `recorded` are the requests of a trace, where it is one that is sent.
-    pub(super) fn of(leg: &Leg, recorded: Option<&Sends>) -> Source {
+    pub(crate) fn of(leg: &Leg, recorded: Option<&Sends>) -> Source {
         match (recorded, leg.target.content.deck()) {
             (Some(sends), _) => {
                 Source::Trace(Box::new(Replayed { turns: sends.turns(), under_way: HashMap::new() }))
@@ -40,22 +41,22 @@ impl Source {
     }
 
     /// The first turn of session `index` is sent; `entry` is what it was written from, if that is of a file.
-    pub(super) fn on_begin(&mut self, index: u64, entry: Option<&Entry>) {
+    pub(crate) fn on_begin(&mut self, index: u64, entry: Option<&Entry>) {
         let (Source::Trace(replayed), Some(entry)) = (self, entry) else { return };
-        if let Some(session) = replayed.turns.as_ref().and_then(|turns| turns.session(entry)) {
+        if let Some(session) = replayed.turns.as_ref().and_then(|turns| turns.session(index, entry)) {
             replayed.under_way.insert(index, session);
         }
     }
 
     /// Session `index` has ended.
-    pub(super) fn forget(&mut self, index: u64) {
+    pub(crate) fn forget(&mut self, index: u64) {
         if let Source::Trace(replayed) = self {
             replayed.under_way.remove(&index);
         }
     }
 
     /// Turns of session `index`, whose first one was sent.
-    pub(super) fn turns(&self, leg: &Leg, index: u64) -> u16 {
+    pub(crate) fn turns(&self, leg: &Leg, index: u64) -> u16 {
         match self {
             Source::Synthetic | Source::Data(_) => leg.target.content.turns(leg.item(index)),
             Source::Trace(replayed) => {
@@ -66,7 +67,7 @@ impl Source {
     }
 
     /// Turn `turn` of session `index` as a file has it; `None` where that broke off, and of synthetic ones.
-    pub(super) fn read(&mut self, leg: &Leg, index: u64, turn: u16) -> Option<Entry> {
+    pub(crate) fn read(&mut self, leg: &Leg, index: u64, turn: u16) -> Option<Entry> {
         match self {
             Source::Synthetic => None,
             Source::Data(hand) => {
@@ -75,6 +76,29 @@ impl Source {
                 Some(Entry { at: None, ..entry })
             }
             Source::Trace(replayed) => replayed.turns.as_mut()?.turn(*replayed.under_way.get(&index)?, turn),
+        }
+    }
+
+    /// The session of a file that is sent as number `index`, whose first turn was sent; of sessions of agents.
+    pub(crate) fn agents_session(&self, leg: &Leg, index: u64) -> Option<usize> {
+        leg.target.content.agents_session(leg.item(index))
+    }
+
+    /// When a request that was recorded `at_ns` after its session's first one is sent after the beginning of what is sent
+    /// of the file, ns.
+    pub(crate) fn sent_at(&self, at_ns: u64) -> u64 {
+        self.of_trace().map_or(at_ns, |turns| turns.sent_at(at_ns))
+    }
+
+    /// How long a recorded wait takes, before what the plan makes of it.
+    pub(crate) fn waited(&self, wait_ns: u64) -> Duration {
+        Duration::from_nanos(self.of_trace().map_or(wait_ns, |turns| turns.waited(wait_ns)))
+    }
+
+    fn of_trace(&self) -> Option<&Turns> {
+        match self {
+            Source::Trace(replayed) => replayed.turns.as_ref(),
+            _ => None,
         }
     }
 }
