@@ -37,6 +37,7 @@ mod plan_conversations;
 mod plan_lengths;
 mod plan_tools;
 mod prompt_mix;
+mod quick;
 mod replay;
 mod report;
 mod rig;

@@ -10,12 +10,15 @@ mod failures;
 mod findings;
 mod groups;
 mod notes;
+mod places;
+mod quick;
 mod repeats;
 mod rows;
 mod turns;
 mod until;
 
 pub use findings::{noted, of_plan};
+pub use quick::machine;
 
 use crate::run_file::RunFile;
 

@@ -29,6 +29,7 @@ fn searched(search: &Search, outcome: impl Fn(f64, Stage) -> Judgement) -> (Vec<
             judged: Some(judged(outcome(load, stage))),
             medians: Medians::default(),
             limits: Vec::new(),
+            flow: None,
         });
     }
     (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(search, &trials, false))
@@ -156,6 +157,7 @@ fn a_search_that_was_cut_goes_on_from_its_trials() {
             judged: Some(judged(up_to(13.0)(load, stage))),
             medians: Medians::default(),
             limits: Vec::new(),
+            flow: None,
         })
         .collect();
     for (cut, &(load, stage)) in steps.iter().enumerate() {

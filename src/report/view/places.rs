@@ -1,0 +1,65 @@
+//! How many requests a server works on at once, in words, and what to turn on a server of its kind.
+
+use crate::report::format;
+use crate::strategy::{Flow, Found, Slots};
+
+/// What the loads of a search tell of a server's slots; `None` where they do not.
+///
+/// `kind` is the server's as [`ServerFacts::kind`](crate::load::probe::ServerFacts::kind) names it.
+pub(super) fn sentence(found: &Found, kind: Option<&str>) -> Option<String> {
+    let slots = found.slots?.slots;
+    let (noun, verb) = if slots == 1 { ("request", "is") } else { ("requests", "are") };
+    let mut text = format!(
+        "the server works on about {slots} {noun} at once: users beyond wait until one of the {slots} that {verb} served \
+         has its whole answer"
+    );
+    if slots == 1 {
+        "the server works on about 1 request at once: users beyond wait until its answer is complete"
+            .clone_into(&mut text);
+    }
+    let grown = growth(found, &Slots { ..found.slots? }).map_or_else(String::new, |grown| {
+        let Growth { from, to, users, throughput } = grown;
+        let means = if throughput >= users.sqrt() {
+            "so more places should pay"
+        } else {
+            "so with more places more users begin at once, and each gets fewer tokens a second"
+        };
+        let times = format::rate(throughput);
+        format!("; from {from} to {to} of them throughput grew {times} times, {means}")
+    });
+    Some(format!("{text}{grown}. To have more places, {}", remedy(kind)))
+}
+
+/// What the number of slots is called on a server of this kind.
+fn remedy(kind: Option<&str>) -> &'static str {
+    match kind {
+        Some("Ollama") => "raise OLLAMA_NUM_PARALLEL (each place takes memory for a context)",
+        Some("llama.cpp") => "raise --parallel of llama-server, and --ctx-size with it, which the places share",
+        Some("vLLM") => "raise --max-num-seqs",
+        Some("SGLang") => "raise --max-running-requests",
+        Some("LM Studio") => "raise the number of parallel predictions in the settings that the model is loaded with",
+        Some("tokload mock") => "raise --slots of tokload mock-server",
+        _ => "raise the number of sequences that the server runs at once (its slots, or batch size)",
+    }
+}
+
+/// What more users brought while there was a place for each of them.
+struct Growth {
+    from: u32,
+    to: u32,
+    /// Times the users, above 1.
+    users: f64,
+    /// Times the throughput.
+    throughput: f64,
+}
+
+fn growth(found: &Found, slots: &Slots) -> Option<Growth> {
+    let with_place = |(users, _): &(u32, Flow)| *users <= slots.slots;
+    let loads = found.trials.iter().filter_map(|trial| Some((trial.load as u32, trial.flow?)));
+    let loads: Vec<(u32, Flow)> = loads.filter(with_place).collect();
+    let (from, few) = loads.iter().min_by_key(|(users, _)| *users)?;
+    let (to, many) = loads.iter().max_by_key(|(users, _)| *users)?;
+    let users = f64::from(*to) / f64::from(*from);
+    // Throughput is users over E2E.
+    (to > from).then(|| Growth { from: *from, to: *to, users, throughput: users * few.e2e_ms / many.e2e_ms })
+}
