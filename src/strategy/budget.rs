@@ -29,8 +29,8 @@ pub fn cut(mut level: Level, stage: Stage, trials: &[Trial], left_s: f64) -> Opt
     let planned_s = level.stop.units.map_or(longest_s, |units| units as f64 / per_s * MARGIN);
     // Whole planned lengths, so that a level is lengthened only where that ends in time.
     let times = (longest_s / planned_s).floor().clamp(1.0, f64::from(decide.times_max));
-    decide.times_max = times as u32;
-    level.stop.duration_s = Some(longest_s / times);
+    decide.times_max = if stage == Stage::Confirm { 1 } else { times as u32 };
+    level.stop.duration_s = Some(longest_s / f64::from(decide.times_max));
     level.stop.grace_s = left_s - longest_s;
     // The level before has warmed the server.
     level.warmups = 0;

@@ -134,6 +134,9 @@ pub fn next(search: &Search, trials: &[Trial]) -> Step {
     if let Some(step) = state.beyond(search) {
         return step;
     }
+    if state.is_unconfirmed {
+        return Step::Over;
+    }
     match (state.low, state.high) {
         (None, None) if search.within_s.is_some() && trials.is_empty() => attempt(1.0, Stage::Alone),
         // Nobody else was there, and limits were missed: more users need not be tried before that is decided.
@@ -191,7 +194,12 @@ pub fn level(search: &Search, like: &Level, trials: &[Trial], load: f64, stage: 
 #[must_use]
 pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
     let state = State::of(search, trials);
-    let low = state.confirmed.or(state.low);
+    // What a confirmation that failed has put aside still held once, below it.
+    let once = || {
+        let held = trials.iter().filter(|trial| trial.holds() && state.high.is_none_or(|high| trial.load < high));
+        held.map(|trial| trial.load).reduce(f64::max)
+    };
+    let low = state.confirmed.or(state.low).or_else(|| once().filter(|_| broken_off));
     let ending = match (low, state.high) {
         _ if broken_off => Ending::BrokenOff,
         (None, _) if too_few(trials) => Ending::TooFew,
@@ -222,6 +230,8 @@ struct State {
     high: Option<f64>,
     confirmed: Option<f64>,
     has_stepped_down: bool,
+    /// A quick look's confirmation has decided nothing.
+    is_unconfirmed: bool,
     overloaded: bool,
     recovered: bool,
 }
@@ -236,6 +246,10 @@ impl State {
                 (Stage::Alone | Stage::Bracket | Stage::Bisect, true) => state.low = Some(load),
                 (Stage::Alone | Stage::Bracket | Stage::Bisect, false) => state.high = Some(load),
                 (Stage::Confirm, true) => state.confirmed = Some(load),
+                // There is no time for one step after the other: what held once is the answer, with what that is worth.
+                (Stage::Confirm, false) if search.within_s.is_some() && trial.is_undecided() => {
+                    state.is_unconfirmed = true;
+                }
                 (Stage::Confirm, false) => {
                     // What held below that load was not confirmed either.
                     (state.low, state.high) = (None, Some(load));

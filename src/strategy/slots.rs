@@ -10,7 +10,7 @@
 //!   one: then nothing is said.
 //!
 //! Without slots E2E may grow with the users just as well, since what is shared gets slower; but then all their answers
-//! go on at once. Slots are named only if all loads agree on one number within a tenth.
+//! go on at once. Slots are named only if the loads agree on one number within a tenth.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct Flow {
 pub struct Slots {
     /// Requests that it works on at once.
     pub slots: u32,
-    /// By which share the load that agrees least is off, at most 0.1.
+    /// By which share the loads are off from that: root of the mean square over their requests, at most 0.1.
     pub off: f64,
 }
 
@@ -118,7 +118,7 @@ pub fn infer(loads: &[(u32, Flow)]) -> Option<Slots> {
     fits.filter(|fit| fit.off <= TOLERANCE).min_by(|a, b| a.off.total_cmp(&b.off))
 }
 
-/// By which share the load that agrees least with `slots` is off; `None` where they are not told, or contradicted.
+/// By which share the loads are off from what `slots` would give; `None` where they are not told, or contradicted.
 fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
     let (fit, wait): (Vec<(u32, Flow)>, Vec<(u32, Flow)>) =
         loads.iter().copied().partition(|(users, _)| *users <= slots);
@@ -133,19 +133,25 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
     if f64::from(most) < CLEARLY_MORE * slots || !fit.iter().all(is_free) {
         return None;
     }
-    let mut worst: f64 = 0.0;
+    let (mut squares, mut requests) = (0.0, 0.0);
     for (users, flow) in wait {
         // Users who go in step have their prompts computed together, those who queue have not: without the wait TTFT is
         // between that of one alone and that of the fullest load that fits.
         let served = |free: &Flow| f64::from(users) * (1.0 - (flow.ttft_ms - free.ttft_ms) / flow.e2e_ms);
         let (a, b) = (served(&alone), served(&fullest));
         let nearest = slots.clamp(a.min(b), a.max(b));
-        worst = worst.max((nearest / slots - 1.0).abs()).max((f64::from(flow.under_way) / slots - 1.0).abs());
+        let under_way = f64::from(flow.under_way) / slots - 1.0;
+        if under_way.abs() > TOLERANCE {
+            return None;
+        }
+        let off = (nearest / slots - 1.0).abs().max(under_way.abs());
+        squares += flow.requests as f64 * off.powi(2);
+        requests += flow.requests as f64;
     }
-    Some(worst).filter(|off| off.is_finite())
+    Some((squares / requests).sqrt()).filter(|off| off.is_finite())
 }
 
-/// All loads agree within it.
+/// The loads agree within it.
 const TOLERANCE: f64 = 0.1;
 /// Some load has clearly more users than slots, so that answers of all of them at once would be seen.
 const CLEARLY_MORE: f64 = 1.25;

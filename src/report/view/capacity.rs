@@ -127,7 +127,7 @@ fn both(below: Option<&Medians>, above: &Medians, of: fn(&Medians) -> Option<f64
 }
 
 /// What the answer has to be read with.
-pub(super) fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
+fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
     let mut lines = Vec::new();
     match answer.ending {
         Ending::BrokenOff => lines.push(

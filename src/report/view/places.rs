@@ -1,40 +1,34 @@
 //! How many requests a server works on at once, in words, and what to turn on a server of its kind.
 
 use crate::report::format;
-use crate::strategy::{Flow, Found, Slots};
+use crate::strategy::{Flow, Found};
 
 /// What the loads of a search tell of a server's slots; `None` where they do not.
 ///
 /// `kind` is the server's as [`ServerFacts::kind`](crate::load::probe::ServerFacts::kind) names it.
 pub(super) fn sentence(found: &Found, kind: Option<&str>) -> Option<String> {
     let slots = found.slots?.slots;
-    let (noun, verb) = if slots == 1 { ("request", "is") } else { ("requests", "are") };
-    let mut text = format!(
-        "the server works on about {slots} {noun} at once: users beyond wait until one of the {slots} that {verb} served \
-         has its whole answer"
-    );
-    if slots == 1 {
-        "the server works on about 1 request at once: users beyond wait until its answer is complete"
-            .clone_into(&mut text);
-    }
-    let grown = growth(found, &Slots { ..found.slots? }).map_or_else(String::new, |grown| {
-        let Growth { from, to, users, throughput } = grown;
+    let mut text = match slots {
+        1 => "the server works on about 1 request at once, and whoever comes meanwhile waits for its end".to_owned(),
+        slots => format!("the server works on about {slots} requests at once, and whoever comes later waits for one to end"),
+    };
+    text += &format!(". To have more places, {}", remedy(kind));
+    if let Some(Growth { from, to, users, throughput }) = growth(found, slots) {
         let means = if throughput >= users.sqrt() {
-            "so more places should pay"
+            "so the machine should bear more of them"
         } else {
-            "so with more places more users begin at once, and each gets fewer tokens a second"
+            "so more of them would be served at once, but each more slowly"
         };
-        let times = format::rate(throughput);
-        format!("; from {from} to {to} of them throughput grew {times} times, {means}")
-    });
-    Some(format!("{text}{grown}. To have more places, {}", remedy(kind)))
+        text += &format!("; from {from} to {to} users throughput grew {} times, {means}", format::rate(throughput));
+    }
+    Some(text)
 }
 
 /// What the number of slots is called on a server of this kind.
 fn remedy(kind: Option<&str>) -> &'static str {
     match kind {
-        Some("Ollama") => "raise OLLAMA_NUM_PARALLEL (each place takes memory for a context)",
-        Some("llama.cpp") => "raise --parallel of llama-server, and --ctx-size with it, which the places share",
+        Some("Ollama") => "raise OLLAMA_NUM_PARALLEL (each takes memory for a context)",
+        Some("llama.cpp") => "raise --parallel of llama-server (and --ctx-size, which they share)",
         Some("vLLM") => "raise --max-num-seqs",
         Some("SGLang") => "raise --max-running-requests",
         Some("LM Studio") => "raise the number of parallel predictions in the settings that the model is loaded with",
@@ -53,8 +47,8 @@ struct Growth {
     throughput: f64,
 }
 
-fn growth(found: &Found, slots: &Slots) -> Option<Growth> {
-    let with_place = |(users, _): &(u32, Flow)| *users <= slots.slots;
+fn growth(found: &Found, slots: u32) -> Option<Growth> {
+    let with_place = |(users, _): &(u32, Flow)| *users <= slots;
     let loads = found.trials.iter().filter_map(|trial| Some((trial.load as u32, trial.flow?)));
     let loads: Vec<(u32, Flow)> = loads.filter(with_place).collect();
     let (from, few) = loads.iter().min_by_key(|(users, _)| *users)?;

@@ -2,14 +2,14 @@
 //!
 //! The words are for somebody who has never measured a server; the numbers are those of the tables below them.
 
-use super::capacity::{caveats, passed, range, share, why};
+use super::capacity::{passed, range, share, why};
 use super::{notes, places};
 use crate::plan::{Plan, Search};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{EnvironmentBlock, LevelBlock};
 use crate::stats::Quantile;
-use crate::strategy::{Answer, Binding, Cause, Ending, Found, Trial};
+use crate::strategy::{Binding, Cause, Ending, Found, Trial};
 
 /// The lines, the most important one first.
 pub(super) fn headline(run: &RunFile, found: &Found, search: &Search) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(super) fn headline(run: &RunFile, found: &Found, search: &Search) -> Vec<Str
     lines.extend(together(run, found));
     lines.extend(reason(run, found));
     lines.extend(setting(run, &plan));
-    lines.extend(caveats_of(search, &found.answer));
+    lines.extend(caveats(run, search, found));
     lines
 }
 
@@ -77,7 +77,7 @@ fn alone(run: &RunFile, found: &Found) -> Option<String> {
     if let Some(tpot) = median(crate::metrics::Metric::Tpot).filter(|tpot| *tpot > 0.0) {
         text += &format!(", then {} tokens a second (TPOT {} ms)", format::rate(1e9 / tpot), format::ms(tpot));
     }
-    Some(text + ", in the middle of its requests")
+    Some(text)
 }
 
 /// What all get together, at the highest load that holds, and where it was most.
@@ -152,19 +152,24 @@ pub fn machine(environment: &EnvironmentBlock) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn caveats_of(search: &Search, answer: &Answer) -> Vec<String> {
-    let mut lines = caveats(search, answer);
-    if answer.ending == Ending::BrokenOff
-        && let Some(first) = lines.first_mut()
-    {
-        "the time of a quick look was up, or it was interrupted: what is said holds so far; tokload find-capacity --resume \
-         goes on with the saved run"
-            .clone_into(first);
+/// What the answer has to be read with: fewer words than for a search that takes its time, and none on what is usual here.
+fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
+    let answer = &found.answer;
+    let mut lines = Vec::new();
+    let is_unconfirmed = answer.confidence < 0.99 && answer.low.is_some();
+    match answer.ending {
+        Ending::BrokenOff => {
+            let why = if run.interrupted { "it was interrupted" } else { "there was no time for more" };
+            lines.push(format!("{why}: tokload find-capacity --resume goes on with the saved run"));
+        }
+        Ending::AllHold => lines.push(format!("{} users are the most that a quick look tries", search.max)),
+        Ending::Found if is_unconfirmed => lines.push(
+            "a second, longer look at that load left it open: tokload find-capacity takes the time to decide".to_owned(),
+        ),
+        Ending::Found | Ending::NothingHolds | Ending::TooFew => {}
     }
-    if answer.ending == Ending::AllHold
-        && let Some(first) = lines.first_mut()
-    {
-        *first = format!("{} users are the most that a quick look tries", search.max);
+    if let (false, Some(high)) = (answer.decided || answer.ending == Ending::TooFew, answer.high) {
+        lines.push(format!("{high} users stayed undecided and count as too many"));
     }
     lines
 }
