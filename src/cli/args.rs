@@ -558,6 +558,9 @@ pub struct QuickArgs {
     /// not keep them)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
+    /// how long all of it may take, in seconds or as 1m, at least 15 (default: 90)
+    #[argh(option, arg_name = "s")]
+    pub max_time: Option<String>,
     /// API key, or the name of the environment variable that holds it; never stored (default: OPENAI_API_KEY if set)
     #[argh(option, arg_name = "key")]
     pub api_key: Option<String>,

@@ -13,11 +13,11 @@ use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::run::{Gate, conclude, fresh_seed, show_with};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Finished, Session};
-use crate::cli::{say, target};
+use crate::cli::{say, target, value};
 use crate::load::probe;
 use crate::mock::{Mock, Settings};
 use crate::model::{self, Batching, Cost, Serving};
-use crate::plan::{Endpoint, Limits, Plan, Secrets};
+use crate::plan::{Endpoint, Error, Limits, Plan, Secrets};
 use crate::strategy::{Ending, first_look};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
@@ -27,15 +27,17 @@ mod discover;
 mod hardware;
 mod shape;
 
-/// From the start of the program to its end, s.
+/// From the start of the program to its end, s, unless the user says otherwise, and at least.
 const ALL_S: f64 = 90.0;
+const ALL_S_MIN: f64 = 15.0;
 /// What the measurement takes of that at most, and what the rest needs: a pause, a warm-up, what is written in the end.
-const LOOK_S: f64 = 75.0;
+const LOOK_SHARE: f64 = 75.0 / 90.0;
 const REST_S: f64 = 5.0;
 /// Less is no measurement.
 const LOOK_S_MIN: f64 = 5.0;
-/// A server has so long to load its model for the first short request.
-const LIMITS: Limits = Limits { connect_s: 5.0, first_s: 45.0, gap_s: 15.0, total_s: 45.0 };
+/// What the first short request may take of it, for which a model may have to be loaded, and any other.
+const FIRST_SHARE: f64 = 1.0 / 3.0;
+const REQUEST_SHARE: f64 = 0.25;
 /// Time to say no; Ctrl-C then simply ends the program, since nothing is measured yet.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Words of a prompt.
@@ -52,15 +54,17 @@ struct Chosen {
 
 pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure> {
     let began = RunClock::start();
+    let all_s = all_s(args.max_time.as_deref()).map_err(Failure::bad)?;
     let chosen = choose(args)?;
     let Order { mut plan, secrets, output, .. } = order(args, &chosen, &began)?;
-    plan.limits = LIMITS;
+    plan.limits = limits(all_s * FIRST_SHARE);
     let files = Files::open(&output, &began)?;
     choose_model(&mut plan, &secrets);
     let ready = target::ready(&mut plan, None, &secrets, Duration::ZERO)?;
+    plan.limits = limits(all_s * REQUEST_SHARE);
     let shaped = shape::shape(&mut plan, ready, !args.goodput.is_empty())?;
     let spent_s = (began.now() - Stamp::ZERO).as_secs_f64() + shaped.answer.as_secs_f64();
-    let within_s = LOOK_S.min(ALL_S - REST_S - spent_s).max(LOOK_S_MIN);
+    let within_s = (all_s * LOOK_SHARE).min(all_s - REST_S - spent_s).max(LOOK_S_MIN);
     first_look::set(&mut plan, shaped.answer.as_secs_f64() * 1e3, within_s);
     plan.validate().map_err(Failure::bad)?;
     if !output.quiet {
@@ -84,6 +88,22 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     exit_of(finished)
 }
 
+/// A whole request may take so long, and each of its steps no longer than usual.
+fn limits(total_s: f64) -> Limits {
+    Limits { connect_s: total_s.min(5.0), first_s: total_s, gap_s: total_s.min(15.0), total_s }
+}
+
+/// How long all of it may take, s.
+fn all_s(typed: Option<&str>) -> Result<f64, Error> {
+    let Some(typed) = typed else { return Ok(ALL_S) };
+    let all_s = value::seconds("--max-time", typed)?;
+    if all_s.is_finite() && all_s >= ALL_S_MIN {
+        return Ok(all_s);
+    }
+    let wrong = format!("{typed} is too short for a look at anything");
+    Err(Error::new("--max-time", wrong, format!("give {ALL_S_MIN} s or more")))
+}
+
 /// The server to ask: the one named, the first one found, or the mock.
 fn choose(args: &QuickArgs) -> Result<Chosen, Failure> {
     let talk = |line: &str| {
@@ -99,7 +119,8 @@ fn choose(args: &QuickArgs) -> Result<Chosen, Failure> {
     let (found, notes) = discover::servers(&candidates);
     notes.iter().for_each(|note| talk(note));
     for (place, server) in found.iter().enumerate() {
-        let version = server.facts.version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
+        let version =
+            server.facts.version.as_deref().map_or_else(String::new, |version| format!(" {version}"));
         let taken = if place == 0 { "" } else { "; not used: name it with --base-url" };
         let (kind, url, models) = (server.facts.kind(), &server.url, listed(&server.facts.models));
         talk(&format!("found {kind}{version} at {url} ({models}){taken}"));
@@ -123,7 +144,9 @@ fn choose(args: &QuickArgs) -> Result<Chosen, Failure> {
 /// At most three names.
 fn listed(models: &[String]) -> String {
     match models {
-        [_, _, _, rest @ ..] if !rest.is_empty() => format!("{} and {} more", models[..3].join(", "), rest.len()),
+        [_, _, _, rest @ ..] if !rest.is_empty() => {
+            format!("{} and {} more", models[..3].join(", "), rest.len())
+        }
         models => models.join(", "),
     }
 }
@@ -171,7 +194,7 @@ fn choose_model(plan: &mut Plan, secrets: &Secrets) {
     let address = plan.target.endpoints.first().map(Endpoint::address);
     let (Some(route), Some(Ok(address))) = (routes.first(), address) else { return };
     let path = format!("{}{}", address.prefix, plan.target.models_path());
-    if let Ok(facts) = probe::server(route, &path, &LIMITS, Duration::ZERO) {
+    if let Ok(facts) = probe::server(route, &path, &plan.limits, Duration::ZERO) {
         plan.target.models.extend(discover::model(route, &address.prefix, &facts));
     }
 }
@@ -191,10 +214,11 @@ fn next_commands(plan: &Plan, finished: &Finished, is_mock: bool) -> Vec<String>
         return vec!["tokload quick --base-url http://HOST:PORT".to_owned()];
     }
     let (url, model) = (&plan.target.endpoints[0].url, &plan.target.models[0]);
-    let limits: Vec<String> = [("ttft", plan.slo.ttft_ms), ("tpot", plan.slo.tpot_ms), ("e2e", plan.slo.e2e_ms)]
-        .into_iter()
-        .filter_map(|(name, limit)| Some(format!("{name}:{}", limit?)))
-        .collect();
+    let limits: Vec<String> =
+        [("ttft", plan.slo.ttft_ms), ("tpot", plan.slo.tpot_ms), ("e2e", plan.slo.e2e_ms)]
+            .into_iter()
+            .filter_map(|(name, limit)| Some(format!("{name}:{}", limit?)))
+            .collect();
     let mut next = vec![format!(
         "tokload find-capacity --base-url {url} --model {model} --goodput {} --random-output-len 256",
         limits.join(" ")

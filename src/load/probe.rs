@@ -222,15 +222,22 @@ pub fn prompt_tokens(route: &Route, plan: &Plan, model: &str, prompt: &str) -> O
     exchange.record().prompt_tokens.filter(|_| is_answer)
 }
 
-/// The record of one request as `target` has it for `item`, sent by itself with the patience of the plan's limits; `None`
-/// unless it ends well.
-#[must_use]
-pub fn one(target: &Target, plan: &Plan, item: Item) -> Option<Record> {
+/// The record of one request as `target` has it for `item`, sent by itself with the patience of the plan's limits.
+///
+/// # Errors
+/// [`ProbeError`]: the server does not answer, or refuses the request.
+pub fn one(target: &Target, plan: &Plan, item: Item) -> Result<Record, ProbeError> {
+    let none = || ProbeError::Refused("the plan has no endpoint".to_owned());
+    let route = target.routes.first().ok_or_else(none)?;
     let mut desk = Desk::default();
     target.write_prompt(item, &mut desk);
     target.write_body(item, &mut desk);
-    let exchange = fetch::ask(target.routes.first()?, desk.body(), ask_of(plan), &patience(&plan.limits)).ok()?;
-    Some(*exchange.record()).filter(|record| record.outcome.is_ok())
+    let exchange = fetch::ask(route, desk.body(), ask_of(plan), &patience(&plan.limits))
+        .map_err(|error| ProbeError::NotReady(explain(&error)))?;
+    match exchange.record().outcome.class {
+        Class::Ok | Class::Empty => Ok(*exchange.record()),
+        _ => Err(refused(&exchange, plan, plan.target.models.first().map_or("", String::as_str))),
+    }
 }
 
 /// The names of the models in the list at `path`; none where there is no such list.

@@ -90,7 +90,8 @@ mod tests {
                     for stage in [Stage::Bracket, Stage::Bisect, Stage::Confirm] {
                         let trials = [trial(1.0, e2e_ms)];
                         let Some(cut) = cut(level(users, stage), stage, &trials, left_s) else { continue };
-                        let longest_s = cut.stop.duration_s.unwrap() * f64::from(cut.decide.unwrap().times_max);
+                        let longest_s =
+                            cut.stop.duration_s.unwrap() * f64::from(cut.decide.unwrap().times_max);
                         assert!(longest_s > 0.0 && cut.stop.grace_s >= 1.5 * e2e_ms / 1e3, "{cut:?}");
                         assert!(longest_s + cut.stop.grace_s <= left_s + 1e-9, "{cut:?}");
                         assert_eq!(cut.warmups, 0);

@@ -196,7 +196,8 @@ pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
     let state = State::of(search, trials);
     // What a confirmation that failed has put aside still held once, below it.
     let once = || {
-        let held = trials.iter().filter(|trial| trial.holds() && state.high.is_none_or(|high| trial.load < high));
+        let held =
+            trials.iter().filter(|trial| trial.holds() && state.high.is_none_or(|high| trial.load < high));
         held.map(|trial| trial.load).reduce(f64::max)
     };
     let low = state.confirmed.or(state.low).or_else(|| once().filter(|_| broken_off));

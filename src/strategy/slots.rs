@@ -122,7 +122,8 @@ pub fn infer(loads: &[(u32, Flow)]) -> Option<Slots> {
 fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
     let (fit, wait): (Vec<(u32, Flow)>, Vec<(u32, Flow)>) =
         loads.iter().copied().partition(|(users, _)| *users <= slots);
-    let alone = fit.iter().min_by_key(|(users, _)| *users)?.1;
+    // What nobody waits for is only sure of one user.
+    let alone = fit.iter().find(|(users, _)| *users == 1)?.1;
     let fullest = fit.iter().max_by_key(|(users, _)| *users)?.1;
     let is_free = |(users, flow): &(u32, Flow)| {
         let waits = (flow.ttft_ms - alone.ttft_ms) / flow.e2e_ms;

@@ -14,6 +14,7 @@ mod find_capacity;
 mod interrupt;
 mod merge;
 mod prefixes;
+mod quick;
 mod repeats;
 mod replay;
 mod secrets;

@@ -70,12 +70,17 @@ fn add(urls: &mut Vec<String>, notes: &mut Vec<String>, variable: &str, text: &s
 /// `host` with `port` unless it has one: `OLLAMA_HOST` may be `:11434`, a host, a host and a port, or a URL.
 fn with_port(host: &str, port: u16) -> String {
     let (scheme, rest) = host.split_once("://").map_or(("http", host), |(scheme, rest)| (scheme, rest));
-    let rest = if rest.starts_with(':') && !rest.starts_with("::") { format!("127.0.0.1{rest}") } else { rest.to_owned() };
+    let rest = if rest.starts_with(':') && !rest.starts_with("::") {
+        format!("127.0.0.1{rest}")
+    } else {
+        rest.to_owned()
+    };
     // Colons in an address of IPv6 are none before a port.
     let bare_v6 = rest.matches(':').count() > 1 && !rest.starts_with('[');
     let rest = if bare_v6 { format!("[{rest}]") } else { rest };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let has_port = authority.rsplit_once(':').is_some_and(|(before, _)| before.ends_with(']') || !before.contains(':'));
+    let has_port =
+        authority.rsplit_once(':').is_some_and(|(before, _)| before.ends_with(']') || !before.contains(':'));
     match has_port {
         true => format!("{scheme}://{rest}"),
         false => format!("{scheme}://{authority}:{port}{}", &rest[authority.len()..]),
@@ -124,7 +129,10 @@ mod tests {
         let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| "https://api.example.com/v1".to_owned());
         let (candidates, notes) = all(env);
         assert_eq!(candidates.len(), USUAL_PORTS.len());
-        assert!(notes[0].contains("https://api.example.com:443") && notes[0].contains("--base-url"), "{notes:?}");
+        assert!(
+            notes[0].contains("https://api.example.com:443") && notes[0].contains("--base-url"),
+            "{notes:?}"
+        );
         let (_, notes) = all(|name| (name == "OLLAMA_HOST").then(|| "ftp://x".to_owned()));
         assert_eq!(notes.len(), 1, "{notes:?}");
     }

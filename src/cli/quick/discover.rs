@@ -27,7 +27,8 @@ enum Seen {
 /// The servers among `candidates` that list a model that generates, in that order; and what is said of others.
 pub(super) fn servers(candidates: &[Candidate]) -> (Vec<Found>, Vec<String>) {
     let seen: Vec<Option<Seen>> = std::thread::scope(|scope| {
-        let asked: Vec<_> = candidates.iter().map(|candidate| scope.spawn(|| look_at(&candidate.url))).collect();
+        let asked: Vec<_> =
+            candidates.iter().map(|candidate| scope.spawn(|| look_at(&candidate.url))).collect();
         // A thread that panicked has found nothing.
         asked.into_iter().map(|thread| thread.join().unwrap_or(None)).collect()
     });
@@ -58,7 +59,12 @@ fn look_at(url: &str) -> Option<Seen> {
         match probe::server(&route, &format!("{prefix}{path}"), &PATIENCE, Duration::ZERO) {
             Ok(facts) => {
                 if let Some(model) = model(&route, prefix, &facts) {
-                    return Some(Seen::Server(Box::new(Found { url: url.to_owned(), facts, backend, model })));
+                    return Some(Seen::Server(Box::new(Found {
+                        url: url.to_owned(),
+                        facts,
+                        backend,
+                        model,
+                    })));
                 }
             }
             Err(ProbeError::Refused(_)) => return Some(Seen::Locked(url.to_owned())),

@@ -22,7 +22,7 @@ pub(super) struct Shaped {
 
 /// Asks once, and gives the plan the length of its answers and, unless the user gave some, its limits.
 pub(super) fn shape(plan: &mut Plan, ready: Ready, has_limits: bool) -> Result<Shaped, Failure> {
-    let glance = glance(plan, &ready);
+    let glance = glance(plan, &ready)?;
     let tokens = first_look::answer_tokens(glance);
     plan.workload.output_tokens = tokens.into();
     let usual = plan.slo;
@@ -41,12 +41,15 @@ pub(super) fn shape(plan: &mut Plan, ready: Ready, has_limits: bool) -> Result<S
     Ok(Shaped { ready: Ready { target, facts, notes: said }, notes, answer })
 }
 
-/// One request as the plan has them, alone. What fails here fails again where it is counted, so that it says nothing.
-fn glance(plan: &Plan, ready: &Ready) -> Glance {
+/// One request as the plan has them, alone.
+fn glance(plan: &Plan, ready: &Ready) -> Result<Glance, Failure> {
     let item = Item { seed: plan.seed, phase: Phase::Warmup, index: u64::from(u32::MAX) };
-    let seen = probe::one(&ready.target, plan, item);
-    let ms = |metric: Metric| Some(metric.of(&seen?)? / 1e6).filter(|ms| ms.is_finite());
-    Glance { ttft_ms: ms(Metric::Ttft).unwrap_or(0.0), tpot_ms: ms(Metric::Tpot) }
+    let seen = probe::one(&ready.target, plan, item).map_err(|error| {
+        let url = plan.target.endpoints.first().map_or("", |endpoint| &endpoint.url);
+        Failure::of_probe(url, &error)
+    })?;
+    let ms = |metric: Metric| Some(metric.of(&seen)? / 1e6).filter(|ms| ms.is_finite());
+    Ok(Glance { ttft_ms: ms(Metric::Ttft).unwrap_or(0.0), tpot_ms: ms(Metric::Tpot) })
 }
 
 /// Which of the usual limits were widened, and why.

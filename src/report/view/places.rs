@@ -9,8 +9,11 @@ use crate::strategy::{Flow, Found};
 pub(super) fn sentence(found: &Found, kind: Option<&str>) -> Option<String> {
     let slots = found.slots?.slots;
     let mut text = match slots {
-        1 => "the server works on about 1 request at once, and whoever comes meanwhile waits for its end".to_owned(),
-        slots => format!("the server works on about {slots} requests at once, and whoever comes later waits for one to end"),
+        1 => "the server works on about 1 request at once, and whoever comes meanwhile waits for its end"
+            .to_owned(),
+        slots => format!(
+            "the server works on about {slots} requests at once, and whoever comes later waits for one to end"
+        ),
     };
     text += &format!(". To have more places, {}", remedy(kind));
     if let Some(Growth { from, to, users, throughput }) = growth(found, slots) {
@@ -19,7 +22,10 @@ pub(super) fn sentence(found: &Found, kind: Option<&str>) -> Option<String> {
         } else {
             "so more of them would be served at once, but each more slowly"
         };
-        text += &format!("; from {from} to {to} users throughput grew {} times, {means}", format::rate(throughput));
+        text += &format!(
+            "; from {from} to {to} users throughput grew {} times, {means}",
+            format::rate(throughput)
+        );
     }
     Some(text)
 }
@@ -31,7 +37,9 @@ fn remedy(kind: Option<&str>) -> &'static str {
         Some("llama.cpp") => "raise --parallel of llama-server (and --ctx-size, which they share)",
         Some("vLLM") => "raise --max-num-seqs",
         Some("SGLang") => "raise --max-running-requests",
-        Some("LM Studio") => "raise the number of parallel predictions in the settings that the model is loaded with",
+        Some("LM Studio") => {
+            "raise the number of parallel predictions in the settings that the model is loaded with"
+        }
         Some("tokload mock") => "raise --slots of tokload mock-server",
         _ => "raise the number of sequences that the server runs at once (its slots, or batch size)",
     }

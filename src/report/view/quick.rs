@@ -4,6 +4,7 @@
 
 use super::capacity::{passed, range, share, why};
 use super::{notes, places};
+use crate::metrics::Metric;
 use crate::plan::{Plan, Search};
 use crate::report::format;
 use crate::run_file::RunFile;
@@ -37,13 +38,19 @@ fn first(found: &Found, search: &Search, plan: &Plan) -> String {
         (Some(low), high) => {
             let sure = share(answer.confidence);
             let end = match high {
-                Some(high) => format!("; {high} users are too many: {}", beyond(high).trim_end_matches(" there")),
+                Some(high) => {
+                    format!("; {high} users are too many: {}", beyond(high).trim_end_matches(" there"))
+                }
                 None => "; no load was tried that is too much".to_owned(),
             };
             format!("{} served well ({sure} % sure): {kept}{end}", users(search, low, high))
         }
         (None, Some(high)) if answer.ending == Ending::NothingHolds => {
-            let who = if high == 1.0 { "one user alone is".to_owned() } else { format!("{high} users at once are") };
+            let who = if high == 1.0 {
+                "one user alone is".to_owned()
+            } else {
+                format!("{high} users at once are")
+            };
             format!("not even {who} served well, which is that {kept}: {}", beyond(high))
         }
         (None, Some(high)) if answer.ending == Ending::TooFew => format!(
@@ -70,37 +77,32 @@ fn users(search: &Search, low: f64, high: Option<f64>) -> String {
 
 /// What one user has who is alone: `one user alone: the first token comes after 21.3 ms, then 117 tokens a second`.
 fn alone(run: &RunFile, found: &Found) -> Option<String> {
-    let (_, level) = levels(run, found).find(|(trial, _)| trial.load == 1.0)?;
+    let Tried { level, .. } = tried(run, found).find(|tried| tried.users == 1)?;
     let median = |metric| level.distributions.get(&metric)?.quantile(Quantile::P50);
-    let ttft = median(crate::metrics::Metric::Ttft)?;
+    let ttft = median(Metric::Ttft)?;
     let mut text = format!("one user alone: the first token comes after {} ms", format::ms(ttft));
-    if let Some(tpot) = median(crate::metrics::Metric::Tpot).filter(|tpot| *tpot > 0.0) {
-        text += &format!(", then {} tokens a second (TPOT {} ms)", format::rate(1e9 / tpot), format::ms(tpot));
+    if let Some(tpot) = median(Metric::Tpot).filter(|tpot| *tpot > 0.0) {
+        text +=
+            &format!(", then {} tokens a second (TPOT {} ms)", format::rate(1e9 / tpot), format::ms(tpot));
     }
     Some(text)
 }
 
 /// What all get together, at the highest load that holds, and where it was most.
 fn together(run: &RunFile, found: &Found) -> Option<String> {
-    let speed = |level: &LevelBlock| level.rates.window.out_tok_s;
-    let (best, most) = levels(run, found).max_by(|a, b| speed(a.1).total_cmp(&speed(b.1)))?;
-    if speed(most) <= 0.0 {
+    let best = tried(run, found).max_by(|a, b| a.tok_s().total_cmp(&b.tok_s()))?;
+    if best.tok_s() <= 0.0 {
         return None;
     }
-    let words = |trial: &Trial, level: &LevelBlock| {
-        let noun = if trial.load == 1.0 { "user" } else { "users" };
-        format!("{} tokens a second with {} {noun}", format::rate(speed(level)), trial.load)
-    };
-    let held = |(trial, _): &(&Trial, &LevelBlock)| Some(trial.load) == found.answer.low && trial.holds();
-    let at_capacity = levels(run, found).filter(held).last();
-    Some(match at_capacity {
-        Some((trial, level)) if trial.load == best.load => {
-            format!("all together: {}, the most that was seen", words(trial, level))
+    let at_capacity = tried(run, found).filter(|tried| {
+        tried.trial.is_some_and(|trial| trial.holds() && Some(trial.load) == found.answer.low)
+    });
+    Some(match at_capacity.last() {
+        Some(held) if held.users == best.users => {
+            format!("all together: {}, the most that was seen", held.speed())
         }
-        Some((trial, level)) => {
-            format!("all together: {}; the most seen was {}", words(trial, level), words(best, most))
-        }
-        None => format!("all together: {} at the most", words(best, most)),
+        Some(held) => format!("all together: {}; the most seen was {}", held.speed(), best.speed()),
+        None => format!("all together: {} at the most", best.speed()),
     })
 }
 
@@ -118,7 +120,8 @@ fn reason(run: &RunFile, found: &Found) -> Vec<String> {
         }
         // Tokens get slower with every user that is served together, whoever waits beside them.
         (Cause::SlowerTokens, places) => {
-            let shared = numbers.map(|numbers| format!("why: {numbers}; a smaller model, or more hardware, is faster"));
+            let shared = numbers
+                .map(|numbers| format!("why: {numbers}; a smaller model, or more hardware, is faster"));
             shared.into_iter().chain(places).collect()
         }
         (_, Some(places)) => vec![format!("why: {places}")],
@@ -147,7 +150,8 @@ pub fn machine(environment: &EnvironmentBlock) -> Option<String> {
         (Some(cores), _) | (None, Some(cores)) => Some(format!("{cores} cores")),
         (None, None) => None,
     };
-    let memory = memory_bytes.map(|bytes| format!("{:.1} GiB of memory", bytes as f64 / f64::from(1u32 << 30)));
+    let memory =
+        memory_bytes.map(|bytes| format!("{:.1} GiB of memory", bytes as f64 / f64::from(1u32 << 30)));
     let parts: Vec<String> = cpu_model.clone().into_iter().chain(cores).chain(memory).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -164,7 +168,8 @@ fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
         }
         Ending::AllHold => lines.push(format!("{} users are the most that a quick look tries", search.max)),
         Ending::Found if is_unconfirmed => lines.push(
-            "a second, longer look at that load left it open: tokload find-capacity takes the time to decide".to_owned(),
+            "a second, longer look at that load left it open: tokload find-capacity takes the time to decide"
+                .to_owned(),
         ),
         Ending::Found | Ending::NothingHolds | Ending::TooFew => {}
     }
@@ -174,7 +179,29 @@ fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
     lines
 }
 
-/// The loads of this run that were tried, each with its level.
-fn levels<'a>(run: &'a RunFile, found: &'a Found) -> impl Iterator<Item = (&'a Trial, &'a LevelBlock)> {
-    found.trials.iter().skip(found.earlier).zip(&run.levels)
+/// A level of this run.
+struct Tried<'a> {
+    users: u32,
+    level: &'a LevelBlock,
+    /// What it was tried for; `None` where it was interrupted.
+    trial: Option<&'a Trial>,
+}
+
+impl Tried<'_> {
+    fn tok_s(&self) -> f64 {
+        self.level.rates.window.out_tok_s
+    }
+
+    /// `362.3 tokens a second with 4 users`
+    fn speed(&self) -> String {
+        let noun = if self.users == 1 { "user" } else { "users" };
+        format!("{} tokens a second with {} {noun}", format::rate(self.tok_s()), self.users)
+    }
+}
+
+fn tried<'a>(run: &'a RunFile, found: &'a Found) -> impl Iterator<Item = Tried<'a>> {
+    run.levels.iter().enumerate().filter_map(|(place, level)| {
+        let users = level.setting.read().ok()?.load.users?;
+        Some(Tried { users, level, trial: found.trials.get(found.earlier + place) })
+    })
 }
