@@ -554,8 +554,8 @@ pub struct QuickArgs {
     /// model asked for (default: one that is loaded, or the first that generates)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
-    /// limits in ms that make a request good, as in ttft:500 tpot:50 (default: these, or wider ones where one user alone does
-    /// not keep them)
+    /// limits in milliseconds that a good request keeps, as in ttft:500 tpot:50 (default: these, or wider ones where one user
+    /// alone does not keep them)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
     /// how long all of it may take, in seconds or as 1m, at least 15 (default: 90)

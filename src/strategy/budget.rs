@@ -26,10 +26,8 @@ pub fn cut(mut level: Level, stage: Stage, trials: &[Trial], left_s: f64) -> Opt
     }
     let share = if stage == Stage::Confirm { CONFIRM_SHARE } else { SHARE };
     let longest_s = (room_s * share).max(least_s * MARGIN).min(room_s);
-    let planned_s = level.stop.units.map_or(longest_s, |units| units as f64 / per_s * MARGIN);
-    // Whole planned lengths, so that a level is lengthened only where that ends in time.
-    let times = (longest_s / planned_s).floor().clamp(1.0, f64::from(decide.times_max));
-    decide.times_max = if stage == Stage::Confirm { 1 } else { times as u32 };
+    // Lengthened as far as that, a level is looked at now and then, and ends when it is decided.
+    decide.times_max = if stage == Stage::Confirm { 1 } else { decide.times_max };
     level.stop.duration_s = Some(longest_s / f64::from(decide.times_max));
     level.stop.grace_s = left_s - longest_s;
     // The level before has warmed the server.
@@ -115,12 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_server_has_its_requests_and_may_be_lengthened() {
+    fn a_level_may_be_lengthened_but_for_a_confirmation() {
         let trials = [trial(1.0, 20.0)];
-        let cut = cut(level(4.0, Stage::Bracket), Stage::Bracket, &trials, 70.0).unwrap();
-        assert_eq!((cut.stop.units, cut.decide.unwrap().times_max), (Some(40), 4));
-        // Four fifths of a second are planned; the length never comes before the requests.
-        assert!(cut.stop.duration_s.unwrap() > 0.8 * 1.25 - 1e-9);
+        let of = |stage| {
+            let cut = cut(level(4.0, stage), stage, &trials, 70.0).unwrap();
+            (cut.stop.units, cut.decide.unwrap().times_max, cut.stop.duration_s.unwrap().round())
+        };
+        assert_eq!(of(Stage::Bracket), (Some(40), 4, 7.0));
+        assert_eq!(of(Stage::Confirm), (Some(40), 1, 59.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! things then hold whatever its speed is, and however much it slows down with the number that it serves:
 //!
 //! - *Little's law*: of `N` users `N * wait / E2E` wait, so that `S = N * (1 - wait / E2E)` are served, the same with any
-//!   `N > S`. The wait is what TTFT has beyond that of a load which fits.
+//!   `N > S`. The wait is TTFT without what a load that fits has of it, of which a busy machine may have added some.
 //! - `S` answers are under way at once, from their first token to their last, and never more; with few users all of
 //!   theirs are. Where most of the time in a slot goes into prompts it is fewer, and those may be what is served one by
 //!   one: then nothing is said.
@@ -43,7 +43,11 @@ impl Flow {
     #[must_use]
     pub fn of(records: &[Record], users: u64) -> Option<Flow> {
         let ended = |record: &&Record| record.phase == Phase::Measured && record.outcome.is_ok();
-        let times: Vec<Times> = records.iter().filter(ended).filter_map(Times::of).collect();
+        // By the kernel's stamps where there are any: on a machine that is busy with the server the client is late, and
+        // sees one answer begin before it has seen another end.
+        let exact = |record: &Record| record.by_kernel().unwrap_or(*record);
+        let times: Vec<Times> =
+            records.iter().filter(ended).filter_map(|record| Times::of(&exact(record))).collect();
         let again: Vec<&Times> = times.iter().filter(|times| times.index >= users).collect();
         // Half of the users again, or the rest would be those that were lucky.
         if again.len() < REQUESTS_MIN || (again.len() as u64) < users / 2 {
@@ -136,11 +140,14 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
     }
     let (mut squares, mut requests) = (0.0, 0.0);
     for (users, flow) in wait {
-        // Users who go in step have their prompts computed together, those who queue have not: without the wait TTFT is
-        // between that of one alone and that of the fullest load that fits.
-        let served = |free: &Flow| f64::from(users) * (1.0 - (flow.ttft_ms - free.ttft_ms) / flow.e2e_ms);
-        let (a, b) = (served(&alone), served(&fullest));
-        let nearest = slots.clamp(a.min(b), a.max(b));
+        // What belongs to the place and not to the wait is between nothing and TTFT without a wait: that of one alone, or
+        // of the fullest load that fits, whose users may go in step and have their prompts computed together.
+        let served = |free_ms: f64| f64::from(users) * (1.0 - (flow.ttft_ms - free_ms) / flow.e2e_ms);
+        let (least, most) = (served(0.0), served(alone.ttft_ms.max(fullest.ttft_ms)));
+        if !(least.is_finite() && most.is_finite()) {
+            return None;
+        }
+        let nearest = slots.max(least).min(most);
         let under_way = f64::from(flow.under_way) / slots - 1.0;
         if under_way.abs() > TOLERANCE {
             return None;

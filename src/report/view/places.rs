@@ -65,3 +65,63 @@ fn growth(found: &Found, slots: u32) -> Option<Growth> {
     // Throughput is users over E2E.
     (to > from).then(|| Growth { from: *from, to: *to, users, throughput: users * few.e2e_ms / many.e2e_ms })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::{Answer, Ending, Medians, Slots, Stage, Trial};
+
+    /// A search that tried these users, whose answers took so long.
+    fn found(slots: Option<u32>, loads: &[(f64, f64)]) -> Found {
+        let trial = |(load, e2e_ms): &(f64, f64)| {
+            let flow = Flow { requests: 30, ttft_ms: 10.0, e2e_ms: *e2e_ms, under_way: 1 };
+            let (medians, limits) = (Medians::default(), Vec::new());
+            Trial { load: *load, stage: Stage::Bracket, judged: None, medians, limits, flow: Some(flow) }
+        };
+        let answer = Answer {
+            low: Some(4.0),
+            high: Some(8.0),
+            ending: Ending::Found,
+            confidence: 0.99,
+            decided: true,
+            recovered: None,
+            non_monotone: Vec::new(),
+            requests: 100,
+        };
+        let slots = slots.map(|slots| Slots { slots, off: 0.0 });
+        Found { answer, binding: None, slots, earlier: 0, trials: loads.iter().map(trial).collect() }
+    }
+
+    #[test]
+    fn each_kind_of_server_has_its_own_switch() {
+        let said = |kind: &str| sentence(&found(Some(4), &[(1.0, 100.0)]), Some(kind)).unwrap();
+        for (kind, switch) in [
+            ("Ollama", "OLLAMA_NUM_PARALLEL"),
+            ("llama.cpp", "--parallel"),
+            ("vLLM", "--max-num-seqs"),
+            ("SGLang", "--max-running-requests"),
+            ("tokload mock", "--slots"),
+            ("unknown server", "number of sequences"),
+        ] {
+            let said = said(kind);
+            assert!(said.starts_with("the server works on about 4 requests at once"), "{said}");
+            assert!(said.contains(switch) && !said.contains("throughput"), "{said}");
+        }
+        let one = sentence(&found(Some(1), &[(1.0, 100.0)]), None).unwrap();
+        assert!(one.starts_with("the server works on about 1 request at once"), "{one}");
+        assert_eq!(sentence(&found(None, &[(1.0, 100.0)]), Some("vLLM")), None);
+    }
+
+    #[test]
+    fn whether_more_places_would_help_is_told_by_what_the_first_brought() {
+        let with =
+            |e2e_ms| sentence(&found(Some(4), &[(1.0, 100.0), (4.0, e2e_ms), (8.0, 900.0)]), None).unwrap();
+        assert!(
+            with(130.0)
+                .contains("from 1 to 4 users throughput grew 3.08 times, so the machine should bear more")
+        );
+        assert!(
+            with(250.0).contains("throughput grew 1.60 times") && with(250.0).contains("each more slowly")
+        );
+    }
+}
