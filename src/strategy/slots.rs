@@ -129,9 +129,12 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
     // What nobody waits for is only sure of one user.
     let alone = fit.iter().find(|(users, _)| *users == 1)?.1;
     let fullest = fit.iter().max_by_key(|(users, _)| *users)?.1;
+    // Users in step have their prompts computed together, which makes TTFT longer, but not by much of E2E: that is a queue,
+    // even where all of its answers are under way at times.
     let is_free = |(users, flow): &(u32, Flow)| {
-        let waits = (flow.ttft_ms - alone.ttft_ms) / flow.e2e_ms;
-        waits <= TOLERANCE || f64::from(flow.under_way) >= (1.0 - TOLERANCE) * f64::from(*users)
+        let longer = (flow.ttft_ms - alone.ttft_ms) / flow.e2e_ms;
+        let all_at_once = f64::from(flow.under_way) >= (1.0 - TOLERANCE) * f64::from(*users);
+        longer <= TOLERANCE || (longer <= IN_STEP && all_at_once)
     };
     let most = wait.iter().map(|(users, _)| *users).max()?;
     let slots = f64::from(slots);
@@ -161,6 +164,8 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
 
 /// The loads agree within it.
 const TOLERANCE: f64 = 0.1;
+/// TTFT of users in step is longer by this share of E2E at most.
+const IN_STEP: f64 = 0.25;
 /// Some load has clearly more users than slots, so that answers of all of them at once would be seen.
 const CLEARLY_MORE: f64 = 1.25;
 /// A share of the time that a stamp out of order may take.

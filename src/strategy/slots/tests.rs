@@ -47,6 +47,16 @@ fn a_shared_machine_has_no_slots() {
     assert_eq!(found(&[1, 4, 8, 16].map(queue)), None);
 }
 
+/// TTFT is 80 ms for each request in flight: at times all answers are under way, and at times fewer.
+#[test]
+fn a_load_that_waits_much_has_no_place_for_all() {
+    let growing = |users: u32, under_way: u32| {
+        let ttft_ms = 80.0 * f64::from(users);
+        (users, Flow { requests: 40, ttft_ms, e2e_ms: ttft_ms + 410.0, under_way })
+    };
+    assert_eq!(found(&[growing(1, 1), growing(4, 4), growing(5, 5), growing(8, 5)]), None);
+}
+
 /// As many under way as with slots, but waits that are not those of Little's law.
 #[test]
 fn loads_that_disagree_by_more_than_a_tenth_name_nothing() {
