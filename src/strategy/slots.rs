@@ -114,6 +114,9 @@ fn under_way(times: &[Times]) -> u32 {
     from_the_end.map_or(0, |places| u32::try_from(times.len() - places).unwrap_or(u32::MAX))
 }
 
+/// Users, and where the time of their requests went.
+type Load = (u32, Flow);
+
 /// The slots that all `loads`, users and where the time of their requests went, agree on.
 #[must_use]
 pub fn infer(loads: &[(u32, Flow)]) -> Option<Slots> {
@@ -123,15 +126,14 @@ pub fn infer(loads: &[(u32, Flow)]) -> Option<Slots> {
 }
 
 /// By which share the loads are off from what `slots` would give; `None` where they are not told, or contradicted.
-fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
-    let (fit, wait): (Vec<(u32, Flow)>, Vec<(u32, Flow)>) =
-        loads.iter().copied().partition(|(users, _)| *users <= slots);
+fn off(slots: u32, loads: &[Load]) -> Option<f64> {
+    let (fit, wait): (Vec<Load>, Vec<Load>) = loads.iter().copied().partition(|(users, _)| *users <= slots);
     // What nobody waits for is only sure of one user.
     let alone = fit.iter().find(|(users, _)| *users == 1)?.1;
     let fullest = fit.iter().max_by_key(|(users, _)| *users)?.1;
     // Users in step have their prompts computed together, which makes TTFT longer, but not by much of E2E: that is a queue,
     // even where all of its answers are under way at times.
-    let is_free = |(users, flow): &(u32, Flow)| {
+    let is_free = |(users, flow): &Load| {
         let longer = (flow.ttft_ms - alone.ttft_ms) / flow.e2e_ms;
         let all_at_once = f64::from(flow.under_way) >= (1.0 - TOLERANCE) * f64::from(*users);
         longer <= TOLERANCE || (longer <= IN_STEP && all_at_once)
@@ -147,7 +149,9 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
         // of the fullest load that fits, whose users may go in step and have their prompts computed together.
         let served = |free_ms: f64| f64::from(users) * (1.0 - (flow.ttft_ms - free_ms) / flow.e2e_ms);
         let (least, most) = (served(0.0), served(alone.ttft_ms.max(fullest.ttft_ms)));
-        if !(least.is_finite() && most.is_finite()) {
+        // Where prompts take much of the time, a place cannot be told from a turn.
+        let is_known = least.is_finite() && most.is_finite() && most - least <= IN_STEP * slots;
+        if !is_known {
             return None;
         }
         let nearest = slots.max(least).min(most);
@@ -164,7 +168,7 @@ fn off(slots: u32, loads: &[(u32, Flow)]) -> Option<f64> {
 
 /// The loads agree within it.
 const TOLERANCE: f64 = 0.1;
-/// TTFT of users in step is longer by this share of E2E at most.
+/// TTFT without a wait is this share of the time in a place at most.
 const IN_STEP: f64 = 0.25;
 /// Some load has clearly more users than slots, so that answers of all of them at once would be seen.
 const CLEARLY_MORE: f64 = 1.25;

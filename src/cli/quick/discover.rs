@@ -76,9 +76,11 @@ fn look_at(url: &str) -> Option<Seen> {
 
 /// The model to ask for: one that is in memory already, else the first that is not for embeddings alone.
 pub(super) fn model(route: &Route, prefix: &str, facts: &ServerFacts) -> Option<String> {
-    let loaded = (facts.models.len() > 1 && facts.kind() == "Ollama")
-        .then(|| probe::models(route, &format!("{prefix}/api/ps"), &PATIENCE))
-        .unwrap_or_default();
+    let loaded = if facts.models.len() > 1 && facts.kind() == "Ollama" {
+        probe::models(route, &format!("{prefix}/api/ps"), &PATIENCE)
+    } else {
+        Vec::new()
+    };
     let generates = |name: &&String| !is_for_embeddings(name);
     let is_loaded = |name: &&String| loaded.contains(name);
     let listed = || facts.models.iter().filter(generates);
