@@ -333,9 +333,10 @@ def quick(binary, port, folder, slots):
             str(QUICK_S), "--output-file", saved, "--force", "--format", "json", "--quiet",
         )
         took = time.monotonic() - began
-        check(f"quick: the exit code is 0, not {status}: {said.strip()}", status == 0)
+        # 1: on a machine that is busy enough not even one user has what the limits are.
+        check(f"quick: the exit code is 0 or 1, not {status}: {said.strip()}", status in (0, 1))
         check(f"quick: it takes {QUICK_S} s at most, not {took:.1f} s", took <= QUICK_S)
-        if status != 0:
+        if status not in (0, 1):
             return
         with open(saved) as file:
             capacity = json.load(file)["capacity"]
