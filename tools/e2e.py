@@ -9,7 +9,8 @@ counted itself, in /metrics, but for the one short request that goes before each
 go away from long answers: the server must have its slots back, and answer as before. Then each other API that the
 server has, the same way, and embeddings, for which it is started anew. Where prompts are made by tokens, the server must
 count exactly what was asked for. Long prompts must be sent when they are due, to the mock server, and its capacity must
-be found. Standard library only. Where the packaged server cannot run, one line says so and the status is 0.
+be found. A quick look must tell how many requests the server works on at once, whatever number it was started with.
+Standard library only. Where the packaged server cannot run, one line says so and the status is 0.
 """
 
 import argparse
@@ -42,6 +43,9 @@ LONG, PATIENCE = 800, 0.1
 EXACT = [1, 17, 512, 4000]
 # Long prompts, requests per second, seconds.
 LONG_PROMPTS = 32_000, 10, 5
+# The limits and the time of a quick look: limits so wide that loads far beyond the slots are tried.
+QUICK_LIMITS = ["ttft:500", "tpot:50"]
+QUICK_S = 30
 # The seed comes again in every run of this script, and nobody need be told.
 os.environ["TOKLOAD_STATE_DIR"] = ""
 
@@ -317,6 +321,38 @@ def capacity(binary):
     check(f"the capacity is 4, not {answer}", (answer.get("low"), answer.get("high")) == (4.0, 5.0))
 
 
+def quick(binary, port, folder, slots):
+    """A quick look names the slots of the server, and never others. A machine that is busy with other things may keep it
+    from naming any; then it has a second try."""
+    print(f"a quick look at {slots} slots")
+    saved = os.path.join(folder, f"quick-{slots}.json")
+    for _ in range(2):
+        began = time.monotonic()
+        status, _, said = tokload(
+            binary, "quick", "--base-url", f"http://127.0.0.1:{port}", "--goodput", *QUICK_LIMITS, "--max-time",
+            str(QUICK_S), "--output-file", saved, "--force", "--format", "json", "--quiet",
+        )
+        took = time.monotonic() - began
+        # 1: on a machine that is busy enough not even one user has what the limits are.
+        check(f"quick: the exit code is 0 or 1, not {status}: {said.strip()}", status in (0, 1))
+        check(f"quick: it takes {QUICK_S} s at most, not {took:.1f} s", took <= QUICK_S)
+        if status not in (0, 1):
+            return
+        with open(saved) as file:
+            capacity = json.load(file)["capacity"]
+        named = (capacity.get("slots") or {}).get("slots")
+        answer = {key: capacity["answer"][key] for key in ("low", "high", "ending")}
+        print(f"  {named} slots, {json.dumps(answer)}, {took:.1f} s")
+        check(f"quick: {slots} slots are not {named}", named in (None, slots))
+        if named is not None:
+            break
+    check(f"quick: {slots} slots are named", named == slots)
+    status, table, said = tokload(binary, "report", saved)
+    check(f"quick: the report's exit code is 0, not {status}: {said.strip()}", status == 0)
+    words = f"works on about {slots} request"
+    check("quick: the report says so, and what to turn", words in " ".join(table.split()) and "--parallel" in table)
+
+
 def with_server(folder, options, use):
     """Starts the server, hands its port to `use` and stops it; says whether this machine can run it."""
     started = subprocess.run([os.path.join(ROOT, "tools/llama_cpp.sh"), folder, *options], stdout=subprocess.PIPE,
@@ -359,6 +395,9 @@ def main():
             return finish()
         with_server(asked.dir, ["--embeddings", "--pooling", "mean"],
                     lambda port: embeddings(asked.tokload, port, folder))
+        for slots in [1, 2, 4]:
+            with_server(asked.dir, ["--parallel", str(slots)],
+                        lambda port, slots=slots: quick(asked.tokload, port, folder, slots))
     finish()
 
 

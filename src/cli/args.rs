@@ -580,15 +580,22 @@ pub struct RunArgs {
     pub dry_run: bool,
 }
 
-/// Find a local server, or start the mock, and show within half a minute what it can do.
+/// Find a local server, or start the mock, and say within 90 s how many users it serves well.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct QuickArgs {
     /// base URL of the server (default: the first that answers on the usual local ports)
     #[argh(option, arg_name = "url")]
     pub base_url: Option<String>,
-    /// model asked for (default: the first of the server)
+    /// model asked for (default: one that is loaded, or the first that generates)
     #[argh(option, arg_name = "name", short = 'm')]
     pub model: Option<String>,
+    /// limits in milliseconds that a good request keeps, as in ttft:500 tpot:50 (default: these, or wider ones where one user
+    /// alone does not keep them)
+    #[argh(option, arg_name = "key:ms")]
+    pub goodput: Vec<String>,
+    /// how long all of it may take, in seconds or as 1m, at least 15 (default: 90)
+    #[argh(option, arg_name = "s")]
+    pub max_time: Option<String>,
     /// API key, or the name of the environment variable that holds it; never stored (default: OPENAI_API_KEY if set)
     #[argh(option, arg_name = "key")]
     pub api_key: Option<String>,

@@ -8,11 +8,12 @@ use crate::api::request::Texts;
 use crate::api::{Filling, error_message, names_field};
 use crate::exchange::{Ask, Exchange};
 use crate::load::fetch::{self, FetchError, Fetched, Patience};
-use crate::load::target::Route;
-use crate::metrics::Class;
+use crate::load::target::{Desk, Route, Target};
+use crate::metrics::{Class, Record};
 use crate::plan::{Limits, Plan, RequestOptions};
 use crate::sys::clock::RunClock;
 use crate::wire::json::Json;
+use crate::workload::Item;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,29 @@ impl ServerFacts {
         of.filter(|(model, _)| models.contains(model)).filter_map(|(_, most)| *most).min()
     }
 
+    /// Takes the names from a list of models, OpenAI's (`data[].id`) or Ollama's (`models[].name`).
+    fn read_models(&mut self, body: &[u8]) {
+        let mut json = Json::new();
+        let Ok(document) = json.parse(body) else { return };
+        // llama.cpp gives both, with the same names.
+        let lists = [("data", "id"), ("models", "name")];
+        let list = lists.into_iter().find_map(|(list, name)| Some((document.root().field(list)?, name)));
+        let Some((list, name)) = list else { return };
+        if name == "name" {
+            "library".clone_into(&mut self.owner);
+        }
+        for model in list.items() {
+            if let Some(id) = model.field(name).and_then(|id| id.as_str()) {
+                self.models.push(id.to_owned());
+                let most = model.field("max_model_len").and_then(|most| most.as_u32());
+                self.context_tokens.push(most.filter(|most| *most > 0));
+            }
+            if let Some(owner) = model.field("owned_by").and_then(|owner| owner.as_str()) {
+                owner.clone_into(&mut self.owner);
+            }
+        }
+    }
+
     /// Whether it is of a kind that answers `/tokenize`.
     #[must_use]
     pub fn tells_tokens(&self) -> bool {
@@ -126,32 +150,26 @@ fn facts(route: &Route, answer: &Fetched, limit: Duration) -> Result<ServerFacts
         models_status: answer.status,
         ..ServerFacts::default()
     };
-    let mut json = Json::new();
     // A server without a list of models may still serve one by name.
-    if let Ok(document) = json.parse(&answer.body)
-        && let Some(data) = document.root().field("data")
-    {
-        for model in data.items() {
-            if let Some(id) = model.field("id").and_then(|id| id.as_str()) {
-                facts.models.push(id.to_owned());
-                let most = model.field("max_model_len").and_then(|most| most.as_u32());
-                facts.context_tokens.push(most.filter(|most| *most > 0));
-            }
-            if let Some(owner) = model.field("owned_by").and_then(|owner| owner.as_str()) {
-                owner.clone_into(&mut facts.owner);
-            }
-        }
-    }
-    facts.version = version(route, limit);
+    facts.read_models(&answer.body);
+    facts.version = version(route, facts.kind(), limit);
     Ok(facts)
 }
 
-fn version(route: &Route, limit: Duration) -> Option<String> {
+/// The version of a server of `kind`, where one of the usual places tells it.
+fn version(route: &Route, kind: &str, limit: Duration) -> Option<String> {
     let mut json = Json::new();
-    ["/version", "/api/version"].into_iter().find_map(|path| {
+    // Each names the build of its kind of server.
+    let own = match kind {
+        "llama.cpp" => Some(("/props", "build_info")),
+        "SGLang" => Some(("/get_server_info", "version")),
+        _ => None,
+    };
+    let places = [("/version", "version"), ("/api/version", "version")].into_iter().chain(own);
+    places.into_iter().find_map(|(path, field)| {
         let answer = fetch::get(route, path, limit).ok().filter(|answer| answer.status == 200)?;
         let document = json.parse(&answer.body).ok()?;
-        Some(document.root().field("version")?.as_str()?.to_owned())
+        Some(document.root().field(field)?.as_str()?.to_owned())
     })
 }
 
@@ -213,6 +231,36 @@ pub fn prompt_tokens(route: &Route, plan: &Plan, model: &str, prompt: &str) -> O
     let exchange = fetch::ask(route, &body, ask_of(plan), &patience(&plan.limits)).ok()?;
     let is_answer = matches!(exchange.record().outcome.class, Class::Ok | Class::Empty);
     exchange.record().prompt_tokens.filter(|_| is_answer)
+}
+
+/// The record of one request as `target` has it for `item`, sent by itself with the patience of the plan's limits.
+///
+/// # Errors
+/// [`ProbeError`]: the server does not answer, or refuses the request.
+pub fn one(target: &Target, plan: &Plan, item: Item) -> Result<Record, ProbeError> {
+    let none = || ProbeError::Refused("the plan has no endpoint".to_owned());
+    let route = target.routes.first().ok_or_else(none)?;
+    let mut desk = Desk::default();
+    target.write_prompt(item, &mut desk);
+    target.write_body(item, &mut desk);
+    let exchange = fetch::ask(route, desk.body(), ask_of(plan), &patience(&plan.limits))
+        .map_err(|error| ProbeError::NotReady(explain(&error)))?;
+    match exchange.record().outcome.class {
+        Class::Ok | Class::Empty => Ok(*exchange.record()),
+        _ => Err(refused(&exchange, plan, plan.target.models.first().map_or("", String::as_str))),
+    }
+}
+
+/// The names of the models in the list at `path`; none where there is no such list.
+#[must_use]
+pub fn models(route: &Route, path: &str, limits: &Limits) -> Vec<String> {
+    let limit = within(within(QUESTION, limits.first_s), limits.total_s);
+    let answer = fetch::get(route, path, limit).ok().filter(|answer| answer.status == 200);
+    let mut facts = ServerFacts::default();
+    if let Some(answer) = answer {
+        facts.read_models(&answer.body);
+    }
+    facts.models
 }
 
 /// How answers to the plan's requests are read. The length that each asks for is its own, and 0 here unless it is the

@@ -39,6 +39,10 @@ pub struct Search {
     /// Overload the server when the answer is found, and see whether it still bears the same load behind that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overload: bool,
+    /// A quick look, which ends within so many seconds of its first request, above 0: one user stands first, by itself,
+    /// and levels are cut to the time that is left. Absent: loads take the time that they take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_s: Option<f64>,
 }
 
 /// What a search varies.
@@ -93,6 +97,7 @@ impl Search {
             time_max_s: None,
             times_max: Search::usual_times(),
             overload: false,
+            within_s: None,
         }
     }
 
@@ -209,7 +214,8 @@ impl Plan {
     pub(super) fn check_search(&self) -> Result<(), Error> {
         let Some(search) = &self.search else { return Ok(()) };
         let wrong = |option: &str, wrong: String, remedy: &str| Err(Error::new(option, wrong, remedy));
-        let Search { vary, target, failures_max, start, max, tolerance, time_max_s, times_max, .. } = *search;
+        let Search { vary, target, failures_max, start, max, tolerance, .. } = *search;
+        let Search { time_max_s, times_max, within_s, .. } = *search;
         let inside = |share: f64| share > 0.0 && share < 1.0;
         if !inside(target) {
             return wrong("--target", format!("{target} is no share to keep"), "give one as in 90% or 0.9");
@@ -232,6 +238,10 @@ impl Plan {
         }
         if time_max_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
             return wrong("--max-time", "is no time".to_owned(), "give seconds, or as in 10m");
+        }
+        if within_s.is_some_and(|s| !(s.is_finite() && s > 0.0 && vary == Axis::Concurrency)) {
+            let remedy = "give seconds above 0, to a search for concurrency";
+            return wrong("search.within_s", "is no time of a quick look".to_owned(), remedy);
         }
         if !(1..=TIMES_MAX).contains(&times_max) {
             let remedy = format!("give a number of planned lengths from 1 to {TIMES_MAX}");

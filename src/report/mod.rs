@@ -23,4 +23,4 @@ pub mod vllm;
 
 pub use progress::Progress;
 pub use terminal::Style;
-pub use view::View;
+pub use view::{View, machine};

@@ -6,6 +6,9 @@
 //!    not hold then, one step down, and again.
 //! 4. On wish, *overload* the server and see whether it *recovers*: whether the same load holds behind that.
 //!
+//! A quick look ([`Search::within_s`]) begins with one user *alone*, whose numbers stand for themselves. It may leave open
+//! whether that load holds: requests of one user are few.
+//!
 //! A level is decided by bounds on its share of good requests, not by the share itself. One that stays undecided at its
 //! greatest length counts as not holding, and the answer says so. That capacity falls with the load is what bisection
 //! rests on; pairs of loads that contradict it are part of the answer.
@@ -15,12 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Level, Search};
 use crate::run::{Judged, Judgement, LevelResult};
 use crate::stats::Confidence;
-use crate::strategy::{LimitHeld, Medians};
+use crate::strategy::{Flow, LimitHeld, Medians};
 
 /// What a load is tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// To see what one user has who shares the server with nobody.
+    Alone,
     /// To find one load that holds and one that does not.
     Bracket,
     /// To narrow what lies between.
@@ -46,6 +51,9 @@ pub struct Trial {
     pub medians: Medians,
     /// How its requests stood to each limit; empty where no records were kept.
     pub limits: Vec<LimitHeld>,
+    /// Where their time went; `None` where no records were kept, or nobody came twice, or the load is no number of users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
 }
 
 /// What comes next.
@@ -103,7 +111,8 @@ impl Trial {
     /// What became of `load`, whose limits are still to be looked at.
     #[must_use]
     pub fn of(load: f64, stage: Stage, result: &LevelResult) -> Trial {
-        Trial { load, stage, judged: result.judged, medians: Medians::of(&result.tally), limits: Vec::new() }
+        let medians = Medians::of(&result.tally);
+        Trial { load, stage, judged: result.judged, medians, limits: Vec::new(), flow: None }
     }
 
     /// Whether the load was seen to hold.
@@ -125,10 +134,18 @@ pub fn next(search: &Search, trials: &[Trial]) -> Step {
     if let Some(step) = state.beyond(search) {
         return step;
     }
+    if state.is_unconfirmed {
+        return Step::Over;
+    }
     match (state.low, state.high) {
+        (None, None) if search.within_s.is_some() && trials.is_empty() => attempt(1.0, Stage::Alone),
+        // Nobody else was there, and limits were missed: more users need not be tried before that is decided.
+        (None, None) if trials.last().is_some_and(has_missed) => attempt(1.0, Stage::Bracket),
         (None, None) => attempt(search.start, Stage::Bracket),
         (Some(low), None) if low >= search.max => attempt(low, Stage::Confirm),
-        (Some(low), None) => attempt(rounded(search, (2.0 * low).min(search.max)), Stage::Bracket),
+        (Some(low), None) => {
+            attempt(rounded(search, (2.0 * low).max(search.start).min(search.max)), Stage::Bracket)
+        }
         // A confirmation has failed there: one step down.
         (None, Some(high)) if state.has_stepped_down => match below(search, high) {
             Some(load) => attempt(load, Stage::Confirm),
@@ -177,7 +194,13 @@ pub fn level(search: &Search, like: &Level, trials: &[Trial], load: f64, stage: 
 #[must_use]
 pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
     let state = State::of(search, trials);
-    let low = state.confirmed.or(state.low);
+    // What a confirmation that failed has put aside still held once, below it.
+    let once = || {
+        let held =
+            trials.iter().filter(|trial| trial.holds() && state.high.is_none_or(|high| trial.load < high));
+        held.map(|trial| trial.load).reduce(f64::max)
+    };
+    let low = state.confirmed.or(state.low).or_else(|| once().filter(|_| broken_off));
     let ending = match (low, state.high) {
         _ if broken_off => Ending::BrokenOff,
         (None, _) if too_few(trials) => Ending::TooFew,
@@ -208,6 +231,8 @@ struct State {
     high: Option<f64>,
     confirmed: Option<f64>,
     has_stepped_down: bool,
+    /// A quick look's confirmation has decided nothing.
+    is_unconfirmed: bool,
     overloaded: bool,
     recovered: bool,
 }
@@ -218,9 +243,14 @@ impl State {
         for trial in trials {
             let &Trial { load, stage, .. } = trial;
             match (stage, trial.holds()) {
-                (Stage::Bracket | Stage::Bisect, true) => state.low = Some(load),
-                (Stage::Bracket | Stage::Bisect, false) => state.high = Some(load),
+                (Stage::Alone, false) if trial.is_undecided() => {}
+                (Stage::Alone | Stage::Bracket | Stage::Bisect, true) => state.low = Some(load),
+                (Stage::Alone | Stage::Bracket | Stage::Bisect, false) => state.high = Some(load),
                 (Stage::Confirm, true) => state.confirmed = Some(load),
+                // There is no time for one step after the other: what held once is the answer, with what that is worth.
+                (Stage::Confirm, false) if search.within_s.is_some() && trial.is_undecided() => {
+                    state.is_unconfirmed = true;
+                }
                 (Stage::Confirm, false) => {
                     // What held below that load was not confirmed either.
                     (state.low, state.high) = (None, Some(load));
@@ -252,6 +282,11 @@ impl State {
 fn too_few(trials: &[Trial]) -> bool {
     let last = trials.last().filter(|trial| trial.is_undecided());
     last.and_then(|trial| trial.judged).is_some_and(|judged| judged.good == judged.n)
+}
+
+/// Whether some of its requests missed a limit.
+fn has_missed(trial: &Trial) -> bool {
+    trial.judged.is_some_and(|judged| judged.good < judged.n)
 }
 
 /// How near two loads are that need not be told apart any more.
@@ -292,7 +327,11 @@ fn rounded(search: &Search, load: f64) -> f64 {
 }
 
 fn non_monotone(trials: &[Trial]) -> Vec<[f64; 2]> {
-    let decides = |trial: &&Trial| trial.judged.is_some() && trial.stage != Stage::Recovery;
+    let decides = |trial: &&Trial| match trial.stage {
+        Stage::Recovery => false,
+        Stage::Alone => !trial.is_undecided(),
+        _ => trial.judged.is_some(),
+    };
     let mut pairs: Vec<[f64; 2]> = Vec::new();
     for failed in trials.iter().filter(decides).filter(|trial| !trial.holds()) {
         for held in trials.iter().filter(decides).filter(|trial| trial.holds()) {

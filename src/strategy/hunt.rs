@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Record;
-use crate::plan::{Level, Plan, Search};
+use crate::plan::{Axis, Level, Plan, Search};
 use crate::run::LevelResult;
 use crate::strategy::capacity::{self, Answer, Stage, Step, Trial};
-use crate::strategy::{Binding, LimitHeld};
+use crate::strategy::{Binding, Flow, LimitHeld, Slots, budget, slots};
 
 /// What a search has found, and what that rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Found {
     pub answer: Answer,
     /// Which limit the higher of them does not keep, and why; `None` where no load failed, or nothing is known of it.
     pub binding: Option<Binding>,
+    /// How many requests the server works on at once, where the loads tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Slots>,
     /// How many of the trials were made by an earlier run, which this one went on from: their levels stand there.
     #[serde(default)]
     pub earlier: usize,
@@ -62,8 +65,13 @@ impl Hunt {
             self.is_over = true;
             return None;
         };
+        let level = capacity::level(&self.search, &self.like, &self.trials, load, stage);
+        let level = match self.search.within_s {
+            Some(within_s) => budget::cut(level, stage, &self.trials, within_s - elapsed_s(done))?,
+            None => level,
+        };
         self.trying = Some((load, stage));
-        Some(capacity::level(&self.search, &self.like, &self.trials, load, stage))
+        Some(level)
     }
 
     /// Takes in the result of the level that was tried. One that was interrupted has decided nothing.
@@ -77,11 +85,7 @@ impl Hunt {
     }
 
     fn is_late(&self, done: &[LevelResult]) -> bool {
-        let (Some(first), Some(last), Some(time_max_s)) = (done.first(), done.last(), self.search.time_max_s)
-        else {
-            return false;
-        };
-        (last.span.t2 - first.span.t0).as_secs_f64() >= time_max_s
+        !done.is_empty() && self.search.time_max_s.is_some_and(|most| elapsed_s(done) >= most)
     }
 
     /// Notes how the requests of this run's level number `place` stood to the limits.
@@ -89,6 +93,10 @@ impl Hunt {
         let from_plan = self.like.load.judged_from_plan();
         if let Some(trial) = self.trials.get_mut(self.earlier + place) {
             trial.limits = LimitHeld::all(records, &plan.slo, from_plan, self.search.target);
+            trial.flow = match self.search.vary {
+                Axis::Concurrency => Flow::of(records, trial.load as u64),
+                Axis::Rate | Axis::Speedup => None,
+            };
         }
     }
 
@@ -104,6 +112,17 @@ impl Hunt {
         let above = answer.high.and_then(|high| at(high, false));
         let below = answer.low.and_then(|low| at(low, true));
         let binding = above.and_then(|above| Binding::of(below, above));
-        Found { answer, binding, earlier: self.earlier, trials: self.trials }
+        let seen: Vec<(u32, Flow)> =
+            self.trials.iter().filter_map(|trial| Some((trial.load as u32, trial.flow?))).collect();
+        let slots = slots::infer(&seen);
+        Found { answer, binding, slots, earlier: self.earlier, trials: self.trials }
+    }
+}
+
+/// From the first request to the end of what is done, s.
+fn elapsed_s(done: &[LevelResult]) -> f64 {
+    match (done.first(), done.last()) {
+        (Some(first), Some(last)) => (last.span.t2 - first.span.t0).as_secs_f64(),
+        _ => 0.0,
     }
 }

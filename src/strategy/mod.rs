@@ -3,10 +3,14 @@
 //! Pure: the loads that were tried and what became of them come in, the next one or the answer goes out. So a search
 //! that was interrupted goes on from the file that it left.
 
+pub mod budget;
 pub mod capacity;
+pub mod first_look;
 mod hunt;
 mod limits;
+pub mod slots;
 
 pub use capacity::{Answer, Ending, Stage, Step, Trial};
 pub use hunt::{Found, Hunt};
 pub use limits::{Binding, Cause, LimitHeld, Medians};
+pub use slots::{Flow, Slots};

@@ -15,6 +15,7 @@ mod interrupt;
 mod merge;
 mod pages;
 mod prefixes;
+mod quick;
 mod readme;
 mod repeats;
 mod replay;

@@ -38,6 +38,7 @@ mod plan_conversations;
 mod plan_lengths;
 mod plan_tools;
 mod prompt_mix;
+mod quick;
 mod replay;
 mod report;
 mod report_pages;

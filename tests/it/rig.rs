@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
 
-use tokload::engine::Engine;
+use tokload::engine::{Course, Engine, drive};
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
 use tokload::metrics::{Class, Phase, Record};
 use tokload::mock::{Faults, Mock, Paper, Settings};
@@ -13,6 +13,7 @@ use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
 use tokload::run::LevelResult;
 use tokload::sim::{self, SimEngine};
 use tokload::stats::little::Verdict;
+use tokload::strategy::{Found, Hunt};
 use tokload::summary::{self, Input};
 use tokload::sys::clock::RunClock;
 use tokload::sys::signals::Interrupts;
@@ -183,6 +184,32 @@ fn simulated(
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
     engine.finish().unwrap();
     Run::of(result, &tape)
+}
+
+/// A whole search in virtual time, with what its records tell, and the levels that it ran.
+pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult>) {
+    let (tape, spool) = spool();
+    let mut engine = SimEngine::new(sim::Setup {
+        plan: Arc::new(plan.clone()),
+        target: target_with(plan, None),
+        ask: probe::ask_of(plan),
+        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        spool: Some(spool),
+        interrupts: Interrupts::default(),
+    });
+    let mut hunt = Hunt::of(plan, &[]).unwrap();
+    let mut next = |done: &[LevelResult]| hunt.next(done);
+    let driven = drive(&mut engine, Course { first: 0, levels: None, next: &mut next }, &mut |_| {});
+    assert!(driven.failed.is_none(), "{:?}", driven.failed);
+    engine.finish().unwrap();
+    let bytes = tape.0.lock().unwrap();
+    let mut records =
+        bytes.chunks_exact(Record::BYTES).map(|one| Record::decode(one.try_into().unwrap()).unwrap());
+    for (place, result) in driven.finished.iter().enumerate() {
+        let of_level: Vec<Record> = records.by_ref().take(result.records.unwrap().count as usize).collect();
+        hunt.look_at(place, &of_level, plan);
+    }
+    (hunt.into_found(&driven.finished), driven.finished)
 }
 
 fn spool() -> (Tape, Spool) {

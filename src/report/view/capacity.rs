@@ -1,6 +1,6 @@
 //! What a search for capacity has found, in words and as a table of what was tried.
 
-use super::{Cell, Column, Row, Table};
+use super::{Cell, Column, Row, Table, places, quick};
 use crate::plan::{Axis, Search};
 use crate::report::format;
 use crate::run::{Judged, Judgement, Why};
@@ -11,8 +11,12 @@ use crate::strategy::{Answer, Binding, Cause, Ending, Found, LimitHeld, Medians,
 pub(super) fn headline(run: &RunFile) -> Vec<String> {
     let (Some(block), Some(search)) = (&run.capacity, search(run)) else { return Vec::new() };
     let Found { answer, binding, .. } = block;
+    if search.within_s.is_some() {
+        return quick::headline(run, block, &search);
+    }
     let mut lines = vec![first(&search, answer, binding.as_ref())];
     lines.extend(why(binding.as_ref()));
+    lines.extend(places::sentence(block, run.target.kind.as_deref()));
     lines.extend(caveats(&search, answer));
     lines
 }
@@ -62,7 +66,7 @@ fn first(search: &Search, answer: &Answer, binding: Option<&Binding>) -> String 
 }
 
 /// `14 to 15 requests at once`: the highest load that may hold is the one below that which does not.
-fn range(vary: Axis, low: f64, high: f64) -> String {
+pub(super) fn range(vary: Axis, low: f64, high: f64) -> String {
     if !vary.is_whole() {
         return format!("{low} to {}", vary.in_words(high));
     }
@@ -71,7 +75,7 @@ fn range(vary: Axis, low: f64, high: f64) -> String {
 }
 
 /// `TTFT p90 is 655 ms, over its 500 ms`
-fn passed(limit: &LimitHeld, search: &Search) -> String {
+pub(super) fn passed(limit: &LimitHeld, search: &Search) -> String {
     let name = limit_name(&limit.name);
     let percentile = share(search.target);
     let allowed = format::typed(limit.limit_ms);
@@ -88,7 +92,7 @@ fn passed(limit: &LimitHeld, search: &Search) -> String {
 }
 
 /// A share in percent as it was typed: `90`, `99.9`.
-fn share(share: f64) -> String {
+pub(super) fn share(share: f64) -> String {
     format::typed((share * 1e5).round() / 1e3)
 }
 
@@ -100,7 +104,7 @@ fn limit_name(name: &str) -> String {
 }
 
 /// The cause in words, with the medians that it rests on.
-fn why(binding: Option<&Binding>) -> Option<String> {
+pub(super) fn why(binding: Option<&Binding>) -> Option<String> {
     let Binding { cause, below, above, .. } = binding?;
     let (ttft, tpot) =
         (both(below.as_ref(), above, |m| m.ttft_ms), both(below.as_ref(), above, |m| m.tpot_ms));
@@ -164,6 +168,7 @@ fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
 
 fn row(trial: &Trial, search: &Search) -> Row {
     let stage = match trial.stage {
+        Stage::Alone => " alone",
         Stage::Bracket => "",
         Stage::Bisect => " between",
         Stage::Confirm => " confirm",

@@ -10,6 +10,8 @@ mod failures;
 mod findings;
 mod groups;
 mod notes;
+mod places;
+mod quick;
 mod repeats;
 mod rows;
 mod turns;
@@ -17,6 +19,7 @@ mod until;
 
 pub use findings::{noted, of_plan};
 pub use groups::group_name;
+pub use quick::machine;
 
 use crate::run_file::RunFile;
 

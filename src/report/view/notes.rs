@@ -414,7 +414,7 @@ fn is_marked(level: &LevelBlock) -> bool {
 }
 
 /// The limits in words: `TTFT <= 500 ms, TPOT <= 50 ms`.
-fn slo(slo: &Slo) -> String {
+pub(super) fn slo(slo: &Slo) -> String {
     let limits = [
         ("TTFT", slo.ttft_ms),
         ("TTFA", slo.ttfa_ms),

@@ -29,6 +29,7 @@ fn searched(search: &Search, outcome: impl Fn(f64, Stage) -> Judgement) -> (Vec<
             judged: Some(judged(outcome(load, stage))),
             medians: Medians::default(),
             limits: Vec::new(),
+            flow: None,
         });
     }
     (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(search, &trials, false))
@@ -156,6 +157,7 @@ fn a_search_that_was_cut_goes_on_from_its_trials() {
             judged: Some(judged(up_to(13.0)(load, stage))),
             medians: Medians::default(),
             limits: Vec::new(),
+            flow: None,
         })
         .collect();
     for (cut, &(load, stage)) in steps.iter().enumerate() {
@@ -177,6 +179,7 @@ fn levels_are_long_enough_for_their_question() {
         judged: Some(Judged { times, ..judged(Judgement::Pass) }),
         medians: Medians { e2e_ms: Some(2500.0), ..Medians::default() },
         limits: Vec::new(),
+        flow: None,
     };
     let of = |load, stage| level(&USERS, &users, &[tried(4.0, 2)], load, stage);
     assert_eq!((of(4.0, Stage::Bisect).load.users, of(4.0, Stage::Bisect).stop.units), (Some(4), Some(100)));
@@ -207,10 +210,87 @@ fn too_few_requests_decide_nothing_and_lower_loads_would_not_either() {
         judged: Some(undecided),
         medians: Medians::default(),
         limits: Vec::new(),
+        flow: None,
     };
     let search = Search::along(Axis::Speedup);
     let trials = [trial];
     assert_eq!(next(&search, &trials), Step::Over);
     let answer = answer(&search, &trials, false);
     assert_eq!((answer.low, answer.ending), (None, Ending::TooFew));
+}
+
+/// A quick look at a server that holds up to `capacity` users, of whom one alone is not decided.
+fn quick(
+    alone: Judgement,
+    good: u64,
+    of_others: impl Fn(f64, Stage) -> Judgement,
+) -> (Vec<(f64, Stage)>, Answer) {
+    let search = Search { start: 4.0, within_s: Some(75.0), ..USERS };
+    let mut trials: Vec<Trial> = Vec::new();
+    while let Step::Try { load, stage } = next(&search, &trials) {
+        assert!(trials.len() < 50, "{trials:?}");
+        let is_alone = stage == Stage::Alone;
+        let outcome = if is_alone { alone } else { of_others(load, stage) };
+        let n = if is_alone { 9 } else { 100 };
+        let judged = Judged { n, good: if is_alone { good } else { 90 }, ..judged(outcome) };
+        let (judged, medians) = (Some(judged), Medians::default());
+        trials.push(Trial { load, stage, judged, medians, limits: Vec::new(), flow: None });
+    }
+    (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(&search, &trials, false))
+}
+
+#[test]
+fn a_quick_look_begins_with_one_user_and_goes_on_with_four() {
+    use Stage::{Alone, Bisect, Bracket, Confirm};
+    for alone in [Judgement::Undecided, Judgement::Pass] {
+        let (steps, answer) = quick(alone, 9, up_to(5.0));
+        let expected =
+            [(1.0, Alone), (4.0, Bracket), (8.0, Bracket), (6.0, Bisect), (5.0, Bisect), (5.0, Confirm)];
+        assert_eq!(steps, expected);
+        assert_eq!((answer.low, answer.high), (Some(5.0), Some(6.0)));
+        assert_eq!(answer.non_monotone, Vec::<[f64; 2]>::new(), "what is open contradicts nothing");
+    }
+    let (steps, answer) = quick(Judgement::Undecided, 9, up_to(1.0));
+    assert_eq!(steps, [(1.0, Alone), (4.0, Bracket), (2.0, Bracket), (1.0, Bracket), (1.0, Confirm)]);
+    assert_eq!((answer.low, answer.high), (Some(1.0), Some(2.0)));
+}
+
+#[test]
+fn a_user_alone_who_misses_limits_is_looked_at_before_more_come() {
+    let (steps, answer) = quick(Judgement::Fail, 1, up_to(5.0));
+    assert_eq!((steps.len(), answer.ending, answer.high), (1, Ending::NothingHolds, Some(1.0)));
+    let (steps, _) = quick(Judgement::Undecided, 8, up_to(5.0));
+    assert_eq!(steps[..3], [(1.0, Stage::Alone), (1.0, Stage::Bracket), (4.0, Stage::Bracket)]);
+}
+
+#[test]
+fn a_quick_confirmation_that_decides_nothing_leaves_what_held_once() {
+    let (steps, answer) = quick(Judgement::Undecided, 9, |load, stage| match stage {
+        Stage::Confirm => Judgement::Undecided,
+        _ => up_to(5.0)(load, stage),
+    });
+    assert_eq!(steps.last(), Some(&(5.0, Stage::Confirm)));
+    assert_eq!((answer.low, answer.high, answer.confidence), (Some(5.0), Some(6.0), 0.95));
+    assert_eq!(answer.ending, Ending::Found);
+}
+
+#[test]
+fn what_held_once_is_not_lost_where_time_is_up_behind_a_confirmation() {
+    let of = |load, stage, outcome| Trial {
+        load,
+        stage,
+        judged: Some(judged(outcome)),
+        medians: Medians::default(),
+        limits: Vec::new(),
+        flow: None,
+    };
+    let trials = [
+        of(4.0, Stage::Bracket, Judgement::Pass),
+        of(8.0, Stage::Bracket, Judgement::Pass),
+        of(9.0, Stage::Bracket, Judgement::Fail),
+        of(8.0, Stage::Confirm, Judgement::Fail),
+    ];
+    let left = answer(&USERS, &trials, true);
+    assert_eq!((left.low, left.high, left.ending), (Some(4.0), Some(8.0), Ending::BrokenOff));
+    assert_eq!((left.confidence, answer(&USERS, &trials, false).low), (0.95, None));
 }

@@ -221,15 +221,6 @@ fn a_field_that_is_not_optional_is_not_dropped() {
 }
 
 #[test]
-fn quick_measures_the_server_it_is_given() {
-    let (dir, mock) = (Dir::new(), mock(Faults::default()));
-    let said = dir.tokload(&format!("quick --base-url {} --output-file run.json", url(&mock)));
-    said.shows(0);
-    assert!(said.err.contains("requests to m at"), "{said:?}");
-    assert_eq!(json(&dir.path("run.json"))["levels"].as_array().unwrap().len(), 5);
-}
-
-#[test]
 fn help_and_version_go_to_standard_output() {
     let dir = Dir::new();
     for line in
