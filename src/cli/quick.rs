@@ -154,7 +154,7 @@ fn order(args: &QuickArgs, url: &str, model: Option<String>, clock: &RunClock) -
 /// Eight requests per user, but not longer than planned.
 fn level(users: u32) -> Level {
     let stop = Stop { units: Some(requests(users)), duration_s: Some(LEVEL_S), grace_s: GRACE_S };
-    Level { load: Load::closed(users), stop, warmups: WARMUPS, decide: None }
+    Level { load: Load::closed(users), stop, warmups: WARMUPS, ..Level::default() }
 }
 
 fn requests(users: u32) -> u64 {

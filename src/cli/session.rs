@@ -293,8 +293,9 @@ impl Session {
             }
             // A share sees its own requests alone, and a cache those of all.
             let all = records.filter(|_| plan.share.is_none());
+            let content = about.2.clone().of_level(&result.level);
             let reuse =
-                all.and_then(|records| reuse(about.2, plan.level_seed(result.ordinal), &records, &run));
+                all.and_then(|records| reuse(&content, plan.level_seed(result.ordinal), &records, &run));
             if let Some(level) = run.levels.last_mut() {
                 level.reuse = reuse;
             }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Level, Plan};
+use super::{Arrivals, Error, Lengths, Level, Load, Plan};
 use crate::stats::Confidence;
 
 /// The highest load at which enough requests are good: what `find-capacity` looks for.
@@ -51,6 +51,12 @@ pub enum Axis {
     Rate,
     /// How much faster than recorded a trace is sent.
     Speedup,
+    /// Words of each synthetic prompt, at one load.
+    #[serde(rename = "input-len")]
+    InputLen,
+    /// Tokens of each answer, at one load.
+    #[serde(rename = "output-len")]
+    OutputLen,
 }
 
 /// A level may end when it is known on which side of a target its share of good requests lies.
@@ -87,13 +93,22 @@ impl Search {
             vary,
             target: Search::usual_target(),
             failures_max: 0.0,
-            start: 1.0,
+            start: vary.usual_start(),
             max: vary.usual_max(),
             tolerance: Search::usual_tolerance(),
             time_max_s: None,
             times_max: Search::usual_times(),
             overload: false,
         }
+    }
+
+    /// Whether two loads are so near that they need not be told apart any more.
+    #[must_use]
+    pub fn is_near(&self, low: f64, high: f64) -> bool {
+        let step = self.tolerance * low;
+        let step = if self.vary.is_whole() { step.floor().max(1.0) } else { step };
+        // With some room, or 1.1 would not be near enough to 1.
+        high - low <= step * (1.0 + 1e-9)
     }
 
     /// The level that is `like` another with `load` in place of its own, decided with `confidence`, and `times` times as
@@ -104,13 +119,16 @@ impl Search {
         let stop = &mut level.stop;
         match self.vary {
             Axis::Concurrency => {
-                let users = load as u32;
-                level.load.users = Some(users);
-                // Each user sends several times, or the level would be its own ramp.
-                stop.units = stop.units.map(|units| units.max(u64::from(users) * ROUNDS_MIN));
+                level.load.users = Some(load as u32);
             }
             Axis::Rate => level.load.arrivals = at_rate(level.load.arrivals, load),
             Axis::Speedup => level.load.arrivals = Arrivals::Trace { speedup: load },
+            Axis::InputLen => level.sizes.input_words = Some(load as u32),
+            Axis::OutputLen => level.sizes.output_tokens = Some(load as u32),
+        }
+        if let Some(users) = level.load.users {
+            // Each user sends several times, or the level would be its own ramp.
+            stop.units = stop.units.map(|units| units.max(u64::from(users) * ROUNDS_MIN));
         }
         stop.units = stop.units.map(|units| units.saturating_mul(u64::from(times)));
         stop.duration_s = stop.duration_s.map(|s| s * f64::from(times));
@@ -137,7 +155,8 @@ fn at_rate(arrivals: Arrivals, rate: f64) -> Arrivals {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Axis; 3] = [Axis::Concurrency, Axis::Rate, Axis::Speedup];
+    pub const ALL: [Axis; 5] =
+        [Axis::Concurrency, Axis::Rate, Axis::Speedup, Axis::InputLen, Axis::OutputLen];
 
     /// As typed and stored.
     #[must_use]
@@ -146,13 +165,43 @@ impl Axis {
             Axis::Concurrency => "concurrency",
             Axis::Rate => "rate",
             Axis::Speedup => "speedup",
+            Axis::InputLen => "input-len",
+            Axis::OutputLen => "output-len",
+        }
+    }
+
+    /// The option that gives it a single value.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Axis::Concurrency => "--max-concurrency",
+            Axis::Rate => "--request-rate",
+            Axis::Speedup => "--trace-speedup",
+            Axis::InputLen => "--random-input-len",
+            Axis::OutputLen => "--random-output-len",
+        }
+    }
+
+    /// Whether it is the length of prompts or answers, which are searched at one load.
+    #[must_use]
+    pub const fn is_length(self) -> bool {
+        matches!(self, Axis::InputLen | Axis::OutputLen)
+    }
+
+    /// The load that is tried first where nobody says.
+    #[must_use]
+    pub const fn usual_start(self) -> f64 {
+        match self {
+            Axis::Concurrency | Axis::Rate | Axis::Speedup => 1.0,
+            Axis::InputLen => 128.0,
+            Axis::OutputLen => 16.0,
         }
     }
 
     /// Whether its loads are whole numbers.
     #[must_use]
     pub const fn is_whole(self) -> bool {
-        matches!(self, Axis::Concurrency)
+        matches!(self, Axis::Concurrency | Axis::InputLen | Axis::OutputLen)
     }
 
     /// The highest load that is tried where nobody says.
@@ -162,6 +211,8 @@ impl Axis {
             Axis::Concurrency => 4096.0,
             Axis::Rate => 1e6,
             Axis::Speedup => 1000.0,
+            Axis::InputLen => 131_072.0,
+            Axis::OutputLen => 8192.0,
         }
     }
 
@@ -178,13 +229,23 @@ impl Axis {
         Err(Error::new(option, wrong, format!("give {kind}")))
     }
 
-    /// A load in words: `14 users at once`, `3.5 requests per second`.
+    /// A load in words: `14 requests at once`, `3.5 requests per second`, `prompts of 3000 tokens`.
     #[must_use]
     pub fn in_words(self, load: f64) -> String {
+        self.span_in_words(load, load)
+    }
+
+    /// The loads from `low` to `high` in words: `14 to 15 requests at once`, `prompts of 3000 to 3199 tokens`.
+    #[must_use]
+    pub fn span_in_words(self, low: f64, high: f64) -> String {
+        let loads = if low < high { format!("{low} to {high}") } else { low.to_string() };
+        let plural = if low == 1.0 && high == 1.0 { "" } else { "s" };
         match self {
-            Axis::Concurrency => format!("{load} request{} at once", if load == 1.0 { "" } else { "s" }),
-            Axis::Rate => format!("{load} requests per second"),
-            Axis::Speedup => format!("{load} times the speed of the trace"),
+            Axis::Concurrency => format!("{loads} request{plural} at once"),
+            Axis::Rate => format!("{loads} requests per second"),
+            Axis::Speedup => format!("{loads} times the speed of the trace"),
+            Axis::InputLen => format!("prompts of {loads} token{plural}"),
+            Axis::OutputLen => format!("answers of {loads} token{plural}"),
         }
     }
 }
@@ -199,8 +260,10 @@ impl FromStr for Axis {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Axis, &'static str> {
-        let known = Axis::ALL.into_iter().find(|axis| axis.name() == name);
-        known.ok_or("give concurrency, rate or speedup")
+        // Also by the name of the option that gives it a single value.
+        let known = |axis: &Axis| axis.name() == name || axis.option().trim_start_matches("--") == name;
+        let axis = Axis::ALL.into_iter().find(known);
+        axis.ok_or("give concurrency, rate, speedup, input-len or output-len")
     }
 }
 
@@ -226,8 +289,9 @@ impl Plan {
         }
         vary.check_load("--start", start)?;
         vary.check_load("--max", max)?;
-        if max < start || max > LOAD_MAX {
-            let remedy = format!("give a load from --start ({start}) to {LOAD_MAX}");
+        let most = if vary.is_length() { f64::from(Lengths::MAX) } else { LOAD_MAX };
+        if max < start || max > most {
+            let remedy = format!("give a load from --start ({start}) to {most}");
             return wrong("--max", format!("{max} is no highest load"), &remedy);
         }
         if time_max_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
@@ -272,7 +336,10 @@ impl Plan {
             return wrong("--until-ci", "a search ends its levels by itself".to_owned(), remedy);
         }
         let [level] = self.levels.as_slice() else {
-            let remedy = "leave out comma lists: the search chooses the loads";
+            let remedy = match vary.is_length() {
+                true => "leave out comma lists: a length is searched for at one load",
+                false => "leave out comma lists: the search chooses the loads",
+            };
             return wrong("find-capacity", "there are several levels".to_owned(), remedy);
         };
         let fits = match vary {
@@ -282,6 +349,7 @@ impl Plan {
                 Arrivals::Constant { .. } | Arrivals::Gamma { .. } | Arrivals::Poisson { .. }
             ),
             Axis::Speedup => level.load.speedup().is_some(),
+            Axis::InputLen | Axis::OutputLen => return self.check_length_search(vary, &level.load),
         };
         if !fits {
             let remedy = match vary {
@@ -290,8 +358,37 @@ impl Plan {
                     "give no number of users and no trace; --max-concurrency caps what is in flight"
                 }
                 Axis::Speedup => "give the trace by --trace",
+                Axis::InputLen | Axis::OutputLen => "give one length",
             };
             return wrong("--vary", format!("the load has no {vary} to vary"), remedy);
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// A load that stays the same, and one length to vary.
+    fn check_length_search(&self, vary: Axis, load: &Load) -> Result<(), Error> {
+        let wrong = |wrong: String, remedy: &str| Err(Error::new("--vary", wrong, remedy));
+        let workload = &self.workload;
+        if workload.is_recorded() || workload.conversation.is_some() {
+            let whose = if workload.is_recorded() { "a file has" } else { "the turns of a session have" };
+            let remedy = "search with synthetic prompts of one turn";
+            return wrong(format!("{whose} lengths of their own, and {vary} is none of them"), remedy);
+        }
+        if load.arrivals == Arrivals::Burst || load.has_own_shape() {
+            let remedy = "give --max-concurrency or --request-rate";
+            return wrong(format!("{vary} is searched for at a load that stays the same"), remedy);
+        }
+        let lengths = if vary == Axis::InputLen { &workload.input_words } else { &workload.output_tokens };
+        if lengths.fixed().is_none() {
+            let remedy = "leave out what spreads the lengths";
+            return wrong(format!("lengths that differ are no {vary} to vary"), remedy);
+        }
+        let hit_fraction = workload.prefix.and_then(|prefix| prefix.hit_fraction);
+        if vary == Axis::InputLen && hit_fraction.is_some() {
+            let remedy = "give --random-prefix-len, which all prompts have";
+            return wrong("a hit fraction depends on the length of prompts".to_owned(), remedy);
         }
         Ok(())
     }

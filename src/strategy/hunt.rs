@@ -18,6 +18,9 @@ pub struct Found {
     /// How many of the trials were made by an earlier run, which this one went on from: their levels stand there.
     #[serde(default)]
     pub earlier: usize,
+    /// The trials were judged again at other limits than the search had, by their records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged_again: bool,
     /// All loads that were tried, in that order. The first behind the earlier ones is the first of the run's levels.
     pub trials: Vec<Trial>,
 }
@@ -103,7 +106,7 @@ impl Hunt {
         };
         let above = answer.high.and_then(|high| at(high, false));
         let below = answer.low.and_then(|low| at(low, true));
-        let binding = above.and_then(|above| Binding::of(below, above));
-        Found { answer, binding, earlier: self.earlier, trials: self.trials }
+        let binding = above.and_then(|above| Binding::of(self.search.vary, below, above));
+        Found { answer, binding, earlier: self.earlier, judged_again: false, trials: self.trials }
     }
 }
