@@ -102,13 +102,18 @@ impl Search {
         }
     }
 
+    /// How near to `low` another load may be without being told apart from it any more.
+    #[must_use]
+    pub fn step(&self, low: f64) -> f64 {
+        let step = self.tolerance * low;
+        if self.vary.is_whole() { step.floor().max(1.0) } else { step }
+    }
+
     /// Whether two loads are so near that they need not be told apart any more.
     #[must_use]
     pub fn is_near(&self, low: f64, high: f64) -> bool {
-        let step = self.tolerance * low;
-        let step = if self.vary.is_whole() { step.floor().max(1.0) } else { step };
         // With some room, or 1.1 would not be near enough to 1.
-        high - low <= step * (1.0 + 1e-9)
+        high - low <= self.step(low) * (1.0 + 1e-9)
     }
 
     /// The level that is `like` another with `load` in place of its own, decided with `confidence`, and `times` times as

@@ -325,11 +325,6 @@ fn too_few(trials: &[Trial]) -> bool {
     last.and_then(|trial| trial.judged).is_some_and(|judged| judged.good == judged.n)
 }
 
-/// How near two loads are that need not be told apart any more.
-fn near(search: &Search, low: f64) -> f64 {
-    if search.vary.is_whole() { (search.tolerance * low).floor().max(1.0) } else { search.tolerance * low }
-}
-
 /// The load in the middle of two; `None` if they are near enough.
 fn between(search: &Search, low: f64, high: f64) -> Option<f64> {
     let middle = rounded(search, f64::midpoint(low, high));
@@ -345,7 +340,7 @@ fn halved(search: &Search, high: f64) -> Option<f64> {
 
 /// One step below a load; `None` where there is nothing.
 fn below(search: &Search, high: f64) -> Option<f64> {
-    let less = rounded(search, high - near(search, high));
+    let less = rounded(search, high - search.step(high));
     let least = if search.vary.is_whole() { 1.0 } else { search.start * LEAST_OF_START };
     (less >= least && less < high).then_some(less)
 }

@@ -38,7 +38,7 @@ fn one_line(shown: &str) -> String {
 #[test]
 fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
     let dir = Dir::new();
-    let line = "simulate --find-capacity --vary input-len --goodput ttft:160.52 --tolerance 5% --random-output-len 2 \
+    let line = "simulate --find-capacity --vary input-len --goodput ttft:160.52 --tolerance 5% --random-output-len 2 --start 1024 --num-prompts 44 \
                 --seed 1 --output-file run.json";
     let shown = one_line(&dir.tokload(line).shows(0));
     let first = "capacity: prompts of 2944 to 3071 tokens at a load of 1 user with 90 % of the requests good (99 %): at \
@@ -49,7 +49,7 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
     assert_eq!(run["capacity"]["binding"]["cause"], "prefill");
     let sizes: Vec<_> =
         run["levels"].as_array().unwrap().iter().map(|level| &level["setting"]["sizes"]).collect();
-    assert_eq!(sizes[3]["input_words"], 1024);
+    assert_eq!((&sizes[0]["input_words"], &sizes[3]["input_words"]), (&1024.into(), &3072.into()));
     // Each level is held to its own length: nothing is off.
     for level in run["levels"].as_array().unwrap() {
         let (known, tokens) = (&level["tokens"]["prompt_known"], &level["tokens"]["prompt"]);
@@ -58,8 +58,8 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
         assert!(!level["findings"].to_string().contains("prompt_tokens_off"), "{}", level["findings"]);
     }
     assert!(one_line(&dir.tokload("report run.json").shows(0)).contains(first));
-    let answers =
-        "simulate --find-capacity --vary output-len --goodput e2e:1000 --request-rate 0.5 --no-save";
+    let answers = "simulate --find-capacity --vary output-len --goodput e2e:1000 --request-rate 0.5 --no-save \
+                   --start 64 --num-prompts 44 --tolerance 30%";
     let shown = one_line(&dir.tokload(answers).shows(0));
     assert!(shown.contains("capacity: answers of "), "{shown}");
     assert!(shown.contains("tokens at a load of 0.5 req/s with 90 %"), "{shown}");
@@ -122,7 +122,10 @@ fn a_search_says_what_it_does_not_go_with() {
         ("simulate --find-capacity --vary input-len -c 1,2", "a length is searched for at one load"),
         ("simulate --find-capacity --vary input-len --request-rate inf", "at a load that stays the same"),
         ("simulate --find-capacity --vary output-len --osl-stddev 3", "lengths that differ"),
-        ("simulate --find-capacity --vary input-len --num-turns 3", "lengths of their own"),
+        (
+            "simulate --find-capacity --vary input-len --multi-turn --multi-turn-num-turns 3",
+            "lengths of their own",
+        ),
         ("simulate --find-capacity --vary input-len --max 20000000", "is no highest load"),
         ("simulate --find-capacity --vary speedup", "give --trace FILE"),
         ("simulate --find-capacity --target 100%", "1 is no share to keep"),
