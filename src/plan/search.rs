@@ -404,3 +404,28 @@ const ROUNDS_MIN: u64 = 8;
 /// Above it whole loads would not be whole.
 const LOAD_MAX: f64 = 1e9;
 const TIMES_MAX: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_are_named_as_stored_or_by_their_options() {
+        for axis in Axis::ALL {
+            let typed = axis.option().trim_start_matches("--");
+            assert_eq!((axis.name().parse(), typed.parse()), (Ok(axis), Ok(axis)));
+            assert_eq!(serde_json::to_value(axis).unwrap(), axis.name());
+        }
+        assert!("prompts".parse::<Axis>().is_err());
+    }
+
+    #[test]
+    fn loads_in_words() {
+        let span = |axis: Axis, low, high| axis.span_in_words(low, high);
+        assert_eq!(span(Axis::Concurrency, 1.0, 1.0), "1 request at once");
+        assert_eq!(span(Axis::Concurrency, 14.0, 15.0), "14 to 15 requests at once");
+        assert_eq!(span(Axis::InputLen, 3000.0, 3199.0), "prompts of 3000 to 3199 tokens");
+        assert_eq!(Axis::OutputLen.in_words(1.0), "answers of 1 token");
+        assert_eq!(Axis::Rate.in_words(2.5), "2.5 requests per second");
+    }
+}

@@ -186,6 +186,7 @@ const SLOWER: f64 = 1.05;
 mod tests {
     use super::*;
     use crate::metrics::{Kind, Outcome};
+    use crate::strategy::Stage;
     use crate::time::Stamp;
 
     fn record(ttft_ms: u64, e2e_ms: u64) -> Record {
@@ -233,5 +234,26 @@ mod tests {
         assert_eq!(cause("e2e", below, medians(900.0, 20.5, 2900.0)), Cause::Queueing);
         assert_eq!(cause("e2e", below, medians(100.0, 20.0, 2000.0)), Cause::Unknown);
         assert_eq!(cause("ttft", None, medians(400.0, 20.5, 2300.0)), Cause::Unknown);
+    }
+
+    #[test]
+    fn causes_of_a_length_are_told_by_how_fast_it_grew() {
+        let trial = |load: f64, ttft: f64, e2e: f64| Trial {
+            load,
+            stage: Stage::Bisect,
+            judged: None,
+            medians: Medians { ttft_ms: Some(ttft), tpot_ms: Some(20.0), e2e_ms: Some(e2e) },
+            limits: Vec::new(),
+            too_long: false,
+        };
+        let below = trial(1000.0, 100.0, 500.0);
+        let of = |vary, limit, above: &Trial| cause_of_length(vary, limit, &below, above);
+        let prompts = |ttft| of(Axis::InputLen, "ttft", &trial(2000.0, ttft, 900.0));
+        // Twice as long: as much again by length, four times by its square, more by waiting.
+        assert_eq!((prompts(190.0), prompts(399.0)), (Cause::Prefill, Cause::Prefill));
+        assert_eq!((prompts(450.0), prompts(99.0)), (Cause::Queueing, Cause::Unknown));
+        let answers = |e2e| of(Axis::OutputLen, "e2e", &trial(2000.0, 100.0, e2e));
+        assert_eq!((answers(980.0), answers(2000.0)), (Cause::LongerAnswers, Cause::Unknown));
+        assert_eq!(of(Axis::InputLen, "tpot", &trial(2000.0, 100.0, 900.0)), Cause::Unknown);
     }
 }
