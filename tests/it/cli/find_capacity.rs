@@ -40,7 +40,7 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
     let dir = Dir::new();
     let line = "simulate --find-capacity --vary input-len --goodput ttft:160.52 --tolerance 5% --random-output-len 2 --start 1024 --num-prompts 44 \
                 --seed 1 --output-file run.json";
-    let shown = one_line(&dir.tokload(line).shows(0));
+    let shown = one_line(dir.tokload(line).shows(0));
     let first = "capacity: prompts of 2944 to 3071 tokens at a load of 1 user with 90 % of the requests good (99 %): at \
                  3072 TTFT p90 is 164.1 ms, over its 160.52 ms prefill takes that long: median TTFT goes from";
     assert!(shown.contains(first), "{shown}");
@@ -57,10 +57,10 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
         assert_eq!(per_request, level["setting"]["sizes"]["input_words"].as_f64().unwrap());
         assert!(!level["findings"].to_string().contains("prompt_tokens_off"), "{}", level["findings"]);
     }
-    assert!(one_line(&dir.tokload("report run.json").shows(0)).contains(first));
+    assert!(one_line(dir.tokload("report run.json").shows(0)).contains(first));
     let answers = "simulate --find-capacity --vary output-len --goodput e2e:1000 --request-rate 0.5 --no-save \
                    --start 64 --num-prompts 44 --tolerance 30%";
-    let shown = one_line(&dir.tokload(answers).shows(0));
+    let shown = one_line(dir.tokload(answers).shows(0));
     assert!(shown.contains("capacity: answers of "), "{shown}");
     assert!(shown.contains("tokens at a load of 0.5 req/s with 90 %"), "{shown}");
     assert!(shown.contains("longer answers take longer: median E2E goes from"), "{shown}");
@@ -71,7 +71,7 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
 fn a_saved_search_is_asked_at_other_limits() {
     let dir = Dir::new();
     dir.tokload(&format!("{FOUR} --output-file run.json")).shows(0);
-    let at = |limits: &str| one_line(&dir.tokload(&format!("report run.json --goodput {limits}")).shows(0));
+    let at = |limits: &str| one_line(dir.tokload(&format!("report run.json --goodput {limits}")).shows(0));
     let same = at("ttft:360");
     assert!(
         same.contains("capacity: 4 requests at once with 90 % of the requests good (99 %): at 5"),
@@ -207,10 +207,10 @@ fn a_context_that_is_full_ends_the_search_for_the_longest_prompts() {
          --random-output-len 2 --workers 1 --output-file first.json --max-time 0.001",
         mock.address()
     );
-    let shown = one_line(&dir.tokload(&line).shows(0));
+    let shown = one_line(dir.tokload(&line).shows(0));
     assert!(shown.contains("the search was broken off"), "{shown}");
     let said = dir.tokload("find-capacity --resume first.json --max-time 60 --output-file second.json");
-    let shown = one_line(&said.shows(0));
+    let shown = one_line(said.shows(0));
     let first = "capacity: prompts of 384 to 511 tokens at a load of 2 users with 90 % of the requests good (99 %): at \
                  512 the server refuses requests as too long for its context (context limit)";
     assert!(shown.contains(first), "{shown}");
