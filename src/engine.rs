@@ -152,7 +152,7 @@ mod tests {
             load: Load::closed(users),
             stop: Stop { units: Some(16), duration_s: None, grace_s: 30.0 },
             warmups: 0,
-            decide: None,
+            ..Level::default()
         }
     }
 

@@ -38,6 +38,31 @@ pub fn names_field(body: &[u8], field: &str) -> bool {
     }
 }
 
+/// Whether a server that says `message` refuses a request because it is longer than its context has room for.
+///
+/// There is no code for it that servers share. These are the words of vLLM, SGLang, llama.cpp, TGI, TensorRT-LLM, Ollama
+/// and hosted APIs.
+#[must_use]
+pub fn is_context_limit(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    CONTEXT_LIMIT.iter().any(|words| message.contains(words))
+}
+
+const CONTEXT_LIMIT: [&str; 12] = [
+    "context length",
+    "context_length",
+    "context size",
+    "context_size",
+    "context window",
+    "max_model_len",
+    "maximum model length",
+    "max_seq_len",
+    "max_input_len",
+    "maximum input length",
+    "max_new_tokens` must be <=",
+    "prompt is too long",
+];
+
 /// The words of an error value: itself, its `message`, or for want of one its `type` or `code`.
 pub(super) fn words(error: Value<'_>) -> Option<&str> {
     let field = |name| error.field(name).and_then(Value::as_str);

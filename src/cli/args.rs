@@ -626,7 +626,8 @@ pub struct QuickArgs {
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct FindCapacityArgs {
     /// what to vary: concurrency, users who send their next request when the answer is complete; rate, requests per second;
-    /// or speedup, that of --trace (default: concurrency, or speedup with --trace)
+    /// speedup, that of --trace; or, at the load of --max-concurrency (1) or --request-rate, input-len, tokens of a prompt, or
+    /// output-len, tokens of an answer (default: concurrency, or speedup with --trace)
     #[argh(option, arg_name = "what")]
     pub vary: Option<String>,
     /// share of requests that is to be good, as in 90% or 0.9 (default: 90%)
@@ -635,10 +636,12 @@ pub struct FindCapacityArgs {
     /// share of requests that may fail, as in 1% or 0.01 (default: 0)
     #[argh(option, arg_name = "share")]
     pub max_failures: Option<String>,
-    /// the first load to try, in users, requests per second or times the recorded speed (default: 1)
+    /// the first load to try, in users, requests per second, times the recorded speed or tokens (default: 1; prompts of 128
+    /// tokens, answers of 16)
     #[argh(option, arg_name = "load")]
     pub start: Option<String>,
-    /// the highest load to try (default: 4096 users, 1000000 requests per second, 1000 times the recorded speed)
+    /// the highest load to try (default: 4096 users, 1000000 requests per second, 1000 times the recorded speed, prompts
+    /// of 131072 tokens, answers of 8192)
     #[argh(option, arg_name = "load")]
     pub max: Option<String>,
     /// how near the ends of the answer are to be, as a share of the lower one (default: 10%; whole loads at least 1)

@@ -293,7 +293,8 @@ impl Session {
             // A share sees its own requests alone, and a cache those of all.
             let all = records.filter(|_| plan.share.is_none());
             if let (Some(records), Some(level)) = (all, run.levels.last_mut()) {
-                level.find_reuse(about.2, plan.level_seed(result.ordinal), &records);
+                let content = about.2.clone().of_level(&result.level);
+                level.find_reuse(&content, plan.level_seed(result.ordinal), &records);
             }
         }
         run.compare_repeats();

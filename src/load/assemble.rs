@@ -190,7 +190,7 @@ mod tests {
             load: Load::closed(2),
             stop: Stop { units, duration_s, grace_s: 30.0 },
             warmups: 0,
-            decide: None,
+            ..Level::default()
         }
     }
 

@@ -14,7 +14,7 @@ use crate::api::request::Template;
 use crate::api::request::Texts;
 use crate::api::talk::History;
 use crate::api::{Filling, Text};
-use crate::plan::{Address, Scheme};
+use crate::plan::{Address, Level, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::trace::Entry;
 use crate::workload::{Content, Item, Mix};
@@ -285,6 +285,20 @@ impl Desk {
 }
 
 impl Target {
+    /// The same with the lengths that `level` has of its own; itself where it has none.
+    #[must_use]
+    pub fn of_level(self: &Arc<Target>, level: &Level) -> Arc<Target> {
+        if level.sizes.is_empty() {
+            return Arc::clone(self);
+        }
+        Arc::new(Target {
+            routes: self.routes.clone(),
+            templates: self.templates.clone(),
+            mix: self.mix.clone(),
+            content: self.content.clone().of_level(level),
+        })
+    }
+
     /// The endpoint that session `index` goes to, with all of its turns: in turn, by the index over all shards.
     #[must_use]
     pub fn route_of(&self, index: u64) -> usize {

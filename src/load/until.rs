@@ -9,9 +9,8 @@ use std::time::Duration;
 use crate::load::assemble::seconds;
 use crate::plan::{Decide, Figure, Level, Plan, Stop, Until};
 use crate::run::{Judged, Judgement, Lengthened, Why};
+use crate::strategy::side;
 use crate::summary::precision::{Known, Observation, Observed};
-
-mod side;
 
 /// How far the sends of a leg go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,7 +348,7 @@ mod tests {
         let figure = Figure::Quantile(Metric::Ttft, Quantile::P50);
         let wish = Wish::Width(Until { figure, half_width: 0.05, times_max: 6 });
         let observed = Observed { figure, slo: Slo::default(), from_plan: false };
-        Watch::new(wish, observed, &Level { load, stop, warmups: 0, decide: None })
+        Watch::new(wish, observed, &Level { load, stop, warmups: 0, ..Level::default() })
     }
 
     fn by_time(length_s: f64) -> Watch {

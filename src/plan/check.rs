@@ -44,6 +44,7 @@ impl Plan {
         self.check_data()?;
         self.check_behaviour()?;
         self.check_sharing()?;
+        self.check_sizes()?;
         self.check_conversation()?;
         self.check_session_header()?;
         self.check_tokens()?;

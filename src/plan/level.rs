@@ -142,9 +142,14 @@ impl Level {
     }
 
     /// A few words for tables: `4 users`, `4 users, paced 2 req/s`, `4 users, in 30 s`, `5 req/s`, `5 req/s, cap 8`,
-    /// `0 to 50 req/s`, `burst of 64`, `8 every 10 s`, `trace`, `trace x2`.
+    /// `0 to 50 req/s`, `burst of 64`, `8 every 10 s`, `trace`, `trace x2`; `4 users, prompts of 3000` where the lengths are
+    /// the level's own.
     #[must_use]
     pub fn label(&self) -> String {
+        self.load_label() + &self.sizes.in_label()
+    }
+
+    fn load_label(&self) -> String {
         let load = &self.load;
         if let Some(users) = load.users {
             let paced = load.rate().map(|rate| format!(", paced {rate} req/s"));

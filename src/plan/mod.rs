@@ -26,6 +26,7 @@ mod rate;
 mod search;
 mod secrets;
 mod share;
+mod sizes;
 mod table;
 mod text;
 mod tokens;
@@ -47,6 +48,7 @@ pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
 pub use share::Share;
+pub use sizes::Sizes;
 pub use table::{Part, Table};
 pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
@@ -184,6 +186,9 @@ pub struct Level {
     /// It may end when it is known whether enough requests are good; absent: it has its planned length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decide: Option<Decide>,
+    /// Lengths of its own in place of the workload's; absent: those are its lengths.
+    #[serde(skip_serializing_if = "Sizes::is_empty")]
+    pub sizes: Sizes,
 }
 
 /// How requests arrive.
@@ -444,7 +449,7 @@ impl Default for Target {
 impl Default for Level {
     fn default() -> Level {
         let load = Load { arrivals: Arrivals::Burst, cap: None, users: None, think_s: 0.0 };
-        Level { load, stop: Stop::default(), warmups: 2, decide: None }
+        Level { load, stop: Stop::default(), warmups: 2, decide: None, sizes: Sizes::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Level, Plan};
+use super::{Arrivals, Error, Lengths, Level, Load, Plan};
 use crate::stats::Confidence;
 
 /// The highest load at which enough requests are good: what `find-capacity` looks for.
@@ -55,6 +55,12 @@ pub enum Axis {
     Rate,
     /// How much faster than recorded a trace is sent.
     Speedup,
+    /// Words of each synthetic prompt, at one load.
+    #[serde(rename = "input-len")]
+    InputLen,
+    /// Tokens of each answer, at one load.
+    #[serde(rename = "output-len")]
+    OutputLen,
 }
 
 /// A level may end when it is known on which side of a target its share of good requests lies.
@@ -91,7 +97,7 @@ impl Search {
             vary,
             target: Search::usual_target(),
             failures_max: 0.0,
-            start: 1.0,
+            start: vary.usual_start(),
             max: vary.usual_max(),
             tolerance: Search::usual_tolerance(),
             time_max_s: None,
@@ -99,6 +105,20 @@ impl Search {
             overload: false,
             within_s: None,
         }
+    }
+
+    /// How near to `low` another load may be without being told apart from it any more.
+    #[must_use]
+    pub fn step(&self, low: f64) -> f64 {
+        let step = self.tolerance * low;
+        if self.vary.is_whole() { step.floor().max(1.0) } else { step }
+    }
+
+    /// Whether two loads are so near that they need not be told apart any more.
+    #[must_use]
+    pub fn is_near(&self, low: f64, high: f64) -> bool {
+        // With some room, or 1.1 would not be near enough to 1.
+        high - low <= self.step(low) * (1.0 + 1e-9)
     }
 
     /// The level that is `like` another with `load` in place of its own, decided with `confidence`, and `times` times as
@@ -109,13 +129,16 @@ impl Search {
         let stop = &mut level.stop;
         match self.vary {
             Axis::Concurrency => {
-                let users = load as u32;
-                level.load.users = Some(users);
-                // Each user sends several times, or the level would be its own ramp.
-                stop.units = stop.units.map(|units| units.max(u64::from(users) * ROUNDS_MIN));
+                level.load.users = Some(load as u32);
             }
             Axis::Rate => level.load.arrivals = at_rate(level.load.arrivals, load),
             Axis::Speedup => level.load.arrivals = Arrivals::Trace { speedup: load },
+            Axis::InputLen => level.sizes.input_words = Some(load as u32),
+            Axis::OutputLen => level.sizes.output_tokens = Some(load as u32),
+        }
+        if let Some(users) = level.load.users {
+            // Each user sends several times, or the level would be its own ramp.
+            stop.units = stop.units.map(|units| units.max(u64::from(users) * ROUNDS_MIN));
         }
         stop.units = stop.units.map(|units| units.saturating_mul(u64::from(times)));
         stop.duration_s = stop.duration_s.map(|s| s * f64::from(times));
@@ -142,7 +165,8 @@ fn at_rate(arrivals: Arrivals, rate: f64) -> Arrivals {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Axis; 3] = [Axis::Concurrency, Axis::Rate, Axis::Speedup];
+    pub const ALL: [Axis; 5] =
+        [Axis::Concurrency, Axis::Rate, Axis::Speedup, Axis::InputLen, Axis::OutputLen];
 
     /// As typed and stored.
     #[must_use]
@@ -151,13 +175,43 @@ impl Axis {
             Axis::Concurrency => "concurrency",
             Axis::Rate => "rate",
             Axis::Speedup => "speedup",
+            Axis::InputLen => "input-len",
+            Axis::OutputLen => "output-len",
+        }
+    }
+
+    /// The option that gives it a single value.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Axis::Concurrency => "--max-concurrency",
+            Axis::Rate => "--request-rate",
+            Axis::Speedup => "--trace-speedup",
+            Axis::InputLen => "--random-input-len",
+            Axis::OutputLen => "--random-output-len",
+        }
+    }
+
+    /// Whether it is the length of prompts or answers, which are searched at one load.
+    #[must_use]
+    pub const fn is_length(self) -> bool {
+        matches!(self, Axis::InputLen | Axis::OutputLen)
+    }
+
+    /// The load that is tried first where nobody says.
+    #[must_use]
+    pub const fn usual_start(self) -> f64 {
+        match self {
+            Axis::Concurrency | Axis::Rate | Axis::Speedup => 1.0,
+            Axis::InputLen => 128.0,
+            Axis::OutputLen => 16.0,
         }
     }
 
     /// Whether its loads are whole numbers.
     #[must_use]
     pub const fn is_whole(self) -> bool {
-        matches!(self, Axis::Concurrency)
+        matches!(self, Axis::Concurrency | Axis::InputLen | Axis::OutputLen)
     }
 
     /// The highest load that is tried where nobody says.
@@ -167,6 +221,8 @@ impl Axis {
             Axis::Concurrency => 4096.0,
             Axis::Rate => 1e6,
             Axis::Speedup => 1000.0,
+            Axis::InputLen => 131_072.0,
+            Axis::OutputLen => 8192.0,
         }
     }
 
@@ -183,13 +239,23 @@ impl Axis {
         Err(Error::new(option, wrong, format!("give {kind}")))
     }
 
-    /// A load in words: `14 users at once`, `3.5 requests per second`.
+    /// A load in words: `14 requests at once`, `3.5 requests per second`, `prompts of 3000 tokens`.
     #[must_use]
     pub fn in_words(self, load: f64) -> String {
+        self.span_in_words(load, load)
+    }
+
+    /// The loads from `low` to `high` in words: `14 to 15 requests at once`, `prompts of 3000 to 3199 tokens`.
+    #[must_use]
+    pub fn span_in_words(self, low: f64, high: f64) -> String {
+        let loads = if low < high { format!("{low} to {high}") } else { low.to_string() };
+        let plural = if low == 1.0 && high == 1.0 { "" } else { "s" };
         match self {
-            Axis::Concurrency => format!("{load} request{} at once", if load == 1.0 { "" } else { "s" }),
-            Axis::Rate => format!("{load} requests per second"),
-            Axis::Speedup => format!("{load} times the speed of the trace"),
+            Axis::Concurrency => format!("{loads} request{plural} at once"),
+            Axis::Rate => format!("{loads} requests per second"),
+            Axis::Speedup => format!("{loads} times the speed of the trace"),
+            Axis::InputLen => format!("prompts of {loads} token{plural}"),
+            Axis::OutputLen => format!("answers of {loads} token{plural}"),
         }
     }
 }
@@ -204,8 +270,10 @@ impl FromStr for Axis {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Axis, &'static str> {
-        let known = Axis::ALL.into_iter().find(|axis| axis.name() == name);
-        known.ok_or("give concurrency, rate or speedup")
+        // Also by the name of the option that gives it a single value.
+        let known = |axis: &Axis| axis.name() == name || axis.option().trim_start_matches("--") == name;
+        let axis = Axis::ALL.into_iter().find(known);
+        axis.ok_or("give concurrency, rate, speedup, input-len or output-len")
     }
 }
 
@@ -232,8 +300,9 @@ impl Plan {
         }
         vary.check_load("--start", start)?;
         vary.check_load("--max", max)?;
-        if max < start || max > LOAD_MAX {
-            let remedy = format!("give a load from --start ({start}) to {LOAD_MAX}");
+        let most = if vary.is_length() { f64::from(Lengths::MAX) } else { LOAD_MAX };
+        if max < start || max > most {
+            let remedy = format!("give a load from --start ({start}) to {most}");
             return wrong("--max", format!("{max} is no highest load"), &remedy);
         }
         if time_max_s.is_some_and(|s| !(s.is_finite() && s > 0.0)) {
@@ -282,7 +351,10 @@ impl Plan {
             return wrong("--until-ci", "a search ends its levels by itself".to_owned(), remedy);
         }
         let [level] = self.levels.as_slice() else {
-            let remedy = "leave out comma lists: the search chooses the loads";
+            let remedy = match vary.is_length() {
+                true => "leave out comma lists: a length is searched for at one load",
+                false => "leave out comma lists: the search chooses the loads",
+            };
             return wrong("find-capacity", "there are several levels".to_owned(), remedy);
         };
         let fits = match vary {
@@ -292,6 +364,7 @@ impl Plan {
                 Arrivals::Constant { .. } | Arrivals::Gamma { .. } | Arrivals::Poisson { .. }
             ),
             Axis::Speedup => level.load.speedup().is_some(),
+            Axis::InputLen | Axis::OutputLen => return self.check_length_search(vary, &level.load),
         };
         if !fits {
             let remedy = match vary {
@@ -300,8 +373,37 @@ impl Plan {
                     "give no number of users and no trace; --max-concurrency caps what is in flight"
                 }
                 Axis::Speedup => "give the trace by --trace",
+                Axis::InputLen | Axis::OutputLen => "give one length",
             };
             return wrong("--vary", format!("the load has no {vary} to vary"), remedy);
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// A load that stays the same, and one length to vary.
+    fn check_length_search(&self, vary: Axis, load: &Load) -> Result<(), Error> {
+        let wrong = |wrong: String, remedy: &str| Err(Error::new("--vary", wrong, remedy));
+        let workload = &self.workload;
+        if workload.is_recorded() || workload.conversation.is_some() {
+            let whose = if workload.is_recorded() { "a file has" } else { "the turns of a session have" };
+            let remedy = "search with synthetic prompts of one turn";
+            return wrong(format!("{whose} lengths of their own, and {vary} is none of them"), remedy);
+        }
+        if load.arrivals == Arrivals::Burst || load.has_own_shape() {
+            let remedy = "give --max-concurrency or --request-rate";
+            return wrong(format!("{vary} is searched for at a load that stays the same"), remedy);
+        }
+        let lengths = if vary == Axis::InputLen { &workload.input_words } else { &workload.output_tokens };
+        if lengths.fixed().is_none() {
+            let remedy = "leave out what spreads the lengths";
+            return wrong(format!("lengths that differ are no {vary} to vary"), remedy);
+        }
+        let hit_fraction = workload.prefix.and_then(|prefix| prefix.hit_fraction);
+        if vary == Axis::InputLen && hit_fraction.is_some() {
+            let remedy = "give --random-prefix-len, which all prompts have";
+            return wrong("a hit fraction depends on the length of prompts".to_owned(), remedy);
         }
         Ok(())
     }
@@ -312,3 +414,28 @@ const ROUNDS_MIN: u64 = 8;
 /// Above it whole loads would not be whole.
 const LOAD_MAX: f64 = 1e9;
 const TIMES_MAX: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_are_named_as_stored_or_by_their_options() {
+        for axis in Axis::ALL {
+            let typed = axis.option().trim_start_matches("--");
+            assert_eq!((axis.name().parse(), typed.parse()), (Ok(axis), Ok(axis)));
+            assert_eq!(serde_json::to_value(axis).unwrap(), axis.name());
+        }
+        assert!("prompts".parse::<Axis>().is_err());
+    }
+
+    #[test]
+    fn loads_in_words() {
+        let span = |axis: Axis, low, high| axis.span_in_words(low, high);
+        assert_eq!(span(Axis::Concurrency, 1.0, 1.0), "1 request at once");
+        assert_eq!(span(Axis::Concurrency, 14.0, 15.0), "14 to 15 requests at once");
+        assert_eq!(span(Axis::InputLen, 3000.0, 3199.0), "prompts of 3000 to 3199 tokens");
+        assert_eq!(Axis::OutputLen.in_words(1.0), "answers of 1 token");
+        assert_eq!(Axis::Rate.in_words(2.5), "2.5 requests per second");
+    }
+}

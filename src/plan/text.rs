@@ -14,8 +14,8 @@ use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
     Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
-    Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares, Until,
-    Workload, nearest,
+    Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares,
+    Until, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -247,6 +247,7 @@ fn full_plan() -> Plan {
         stop: Stop { units: Some(1), duration_s: Some(1.0), grace_s: 0.0 },
         warmups: 0,
         decide: Some(Decide { target: 0.95, failures_max: 0.01, confidence: 0.99, times_max: 4 }),
+        sizes: Sizes { input_words: Some(1), output_tokens: Some(1) },
     };
     let options = RequestOptions {
         ignore_eos: true,

@@ -152,7 +152,7 @@ mod tests {
             load: Load::closed(4),
             stop: Stop { units, duration_s, grace_s: 30.0 },
             warmups: 2,
-            decide: None,
+            ..Level::default()
         }
     }
 

@@ -117,7 +117,7 @@ mod tests {
             load,
             stop: Stop { duration_s: Some(10.0), ..Stop::default() },
             warmups: 0,
-            decide: None,
+            ..Level::default()
         }];
         plan
     }

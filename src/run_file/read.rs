@@ -152,6 +152,7 @@ impl Loaded {
         for level in &mut run.levels {
             self.judge(level, &records, slo)?;
         }
+        run.capacity = self.capacity_at(&records, slo)?;
         run.compare_repeats();
         Ok(run)
     }
@@ -179,7 +180,7 @@ impl Loaded {
 
     /// Of a run of another tool only what it did not judge is judged: its numbers are its own.
     fn judge_imported(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
-        let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        let range = level.records.ok_or_else(|| self.without_records())?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
         let summary = summary::level(&summary::Input {
             records: Some(&records),
@@ -201,14 +202,21 @@ impl Loaded {
         Ok(())
     }
 
+    pub(super) fn malformed(&self, source: serde_json::Error) -> ReadError {
+        ReadError::Malformed { path: self.path.clone(), source }
+    }
+
+    pub(super) fn without_records(&self) -> ReadError {
+        ReadError::NoRecords { path: self.path.clone() }
+    }
+
     fn judge(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
-        let malformed = |source| ReadError::Malformed { path: self.path.clone(), source };
         if self.run.imported.is_some() {
             return self.judge_imported(level, stored, slo);
         }
-        let setting = level.setting.read().map_err(malformed)?;
-        let share = self.run.plan.read().map_err(malformed)?.own_share();
-        let range = level.records.ok_or_else(|| ReadError::NoRecords { path: self.path.clone() })?;
+        let setting = level.setting.read().map_err(|source| self.malformed(source))?;
+        let share = self.run.plan.read().map_err(|source| self.malformed(source))?.own_share();
+        let range = level.records.ok_or_else(|| self.without_records())?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
         let statistics = level.statistics.as_ref();
         let summary = summary::level(&summary::Input {

@@ -103,7 +103,7 @@ impl SimEngine {
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
         Leg::planned(
             &self.setup.plan,
-            Arc::clone(&self.setup.target),
+            self.setup.target.of_level(level),
             self.setup.ask.clone(),
             level,
             (ordinal, phase, cut),
@@ -480,7 +480,7 @@ mod tests {
     use crate::workload::{Content, Mix};
 
     fn level(load: Load, units: u64) -> Level {
-        Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0, decide: None }
+        Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0, ..Level::default() }
     }
 
     /// How many requests were sent where four may be in flight, or the refusal.

@@ -70,12 +70,20 @@ mod tests {
     /// `users` at once whose answers took so long.
     fn trial(users: f64, e2e_ms: f64) -> Trial {
         let medians = Medians { e2e_ms: Some(e2e_ms), ..Medians::default() };
-        Trial { load: users, stage: Stage::Bracket, judged: None, medians, limits: Vec::new(), flow: None }
+        Trial {
+            load: users,
+            stage: Stage::Bracket,
+            judged: None,
+            medians,
+            limits: Vec::new(),
+            flow: None,
+            too_long: false,
+        }
     }
 
     fn level(users: f64, stage: Stage) -> Level {
         let stop = Stop { units: Some(40), duration_s: Some(4.0), grace_s: 10.0 };
-        let like = Level { load: Load::closed(1), stop, warmups: 1, decide: None };
+        let like = Level { load: Load::closed(1), stop, warmups: 1, ..Level::default() };
         let confidence = if stage == Stage::Confirm { Confidence::C99 } else { Confidence::C95 };
         SEARCH.level(&like, users, confidence, 1)
     }

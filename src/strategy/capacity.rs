@@ -4,19 +4,23 @@
 //! 2. *Bisect*: between the highest load that held and the lowest that did not, until they are near enough.
 //! 3. *Confirm*: once more at the highest that held, with requests of its own, three times as long, at 99 %. If it does
 //!    not hold then, one step down, and again.
-//! 4. On wish, *overload* the server and see whether it *recovers*: whether the same load holds behind that.
+//! 4. *Settle* the upper end: where the load above the answer stayed undecided, go up to one that fails.
+//! 5. On wish, *overload* the server and see whether it *recovers*: whether the same load holds behind that.
 //!
 //! A quick look ([`Search::within_s`]) begins with one user *alone*, whose numbers stand for themselves. It may leave open
 //! whether that load holds: requests of one user are few.
 //!
 //! A level is decided by bounds on its share of good requests, not by the share itself. One that stays undecided at its
-//! greatest length counts as not holding, and the answer says so. That capacity falls with the load is what bisection
-//! rests on; pairs of loads that contradict it are part of the answer.
+//! greatest length sends the search downwards as one that fails does, but is no end of the answer: near capacity a level
+//! of any length is undecided, and capacity may as well lie above it. So the answer reaches from a load that holds to one
+//! that fails, and names those between that would not tell. That fewer requests are good at a higher load is what
+//! bisection rests on; pairs of loads that contradict it are part of the answer.
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Level, Search};
-use crate::run::{Judged, Judgement, LevelResult};
+use crate::api::failure::is_context_limit;
+use crate::plan::{Axis, Level, Search};
+use crate::run::{Example, Judged, Judgement, LevelResult};
 use crate::stats::Confidence;
 use crate::strategy::{Flow, LimitHeld, Medians};
 
@@ -32,6 +36,8 @@ pub enum Stage {
     Bisect,
     /// To be sure of the highest that holds.
     Confirm,
+    /// To find one that fails, above what stayed undecided.
+    Settle,
     /// To overload the server.
     Overload,
     /// To see whether it has recovered.
@@ -54,6 +60,9 @@ pub struct Trial {
     /// Where their time went; `None` where no records were kept, or nobody came twice, or the load is no number of users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Flow>,
+    /// The server refused requests because they are longer than its context.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub too_long: bool,
 }
 
 /// What comes next.
@@ -75,7 +84,7 @@ pub enum Step {
 pub struct Answer {
     /// The highest load that holds; `None` if none does.
     pub low: Option<f64>,
-    /// The lowest load above it that was not seen to hold; `None` if all did.
+    /// The lowest load above it that failed, or, while there is none, that was not seen to hold; `None` if all did.
     pub high: Option<f64>,
     /// How the search ended.
     pub ending: Ending,
@@ -83,6 +92,9 @@ pub struct Answer {
     pub confidence: f64,
     /// `high` has failed, rather than stayed undecided. True as well where there is none.
     pub decided: bool,
+    /// Loads between `low` and `high` that stayed undecided at their greatest length, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<f64>,
     /// Whether `low` held behind an overload; `None` where that was not tried, or not decided.
     pub recovered: Option<bool>,
     /// Pairs of loads of which the lower one was not seen to hold and the higher one did.
@@ -103,6 +115,8 @@ pub enum Ending {
     TooFew,
     /// All loads hold, up to the highest that was to be tried.
     AllHold,
+    /// Judged at other limits than it had: what was tried does not bound capacity on both sides.
+    NotTried,
     /// Before its end: by the user, for lack of time, or by a fault.
     BrokenOff,
 }
@@ -111,8 +125,16 @@ impl Trial {
     /// What became of `load`, whose limits are still to be looked at.
     #[must_use]
     pub fn of(load: f64, stage: Stage, result: &LevelResult) -> Trial {
-        let medians = Medians::of(&result.tally);
-        Trial { load, stage, judged: result.judged, medians, limits: Vec::new(), flow: None }
+        let refused = |example: &Example| example.outcome.is_failure() && is_context_limit(&example.message);
+        Trial {
+            load,
+            stage,
+            judged: result.judged,
+            medians: Medians::of(&result.tally),
+            limits: Vec::new(),
+            flow: None,
+            too_long: result.examples.iter().any(refused),
+        }
     }
 
     /// Whether the load was seen to hold.
@@ -124,6 +146,15 @@ impl Trial {
     fn is_undecided(&self) -> bool {
         self.judged.is_some_and(|judged| judged.outcome == Judgement::Undecided)
     }
+
+    /// Whether it was to tell something of capacity, and whether it is known not to hold.
+    fn bounds(&self) -> bool {
+        self.judged.is_some() && !matches!(self.stage, Stage::Overload | Stage::Recovery)
+    }
+
+    fn fails(&self) -> bool {
+        self.bounds() && !self.holds() && !self.is_undecided()
+    }
 }
 
 /// What to do behind `trials`, the tries of `search` so far in their order.
@@ -131,7 +162,12 @@ impl Trial {
 pub fn next(search: &Search, trials: &[Trial]) -> Step {
     let state = State::of(search, trials);
     let attempt = |load, stage| Step::Try { load, stage };
-    if let Some(step) = state.beyond(search) {
+    // A quick look has no time for what is beyond its answer.
+    let settled_from = state.confirmed.filter(|_| search.within_s.is_none());
+    if let Some(load) = settled_from.and_then(|low| unsettled(search, trials, low)) {
+        return attempt(load, Stage::Settle);
+    }
+    if let Some(step) = state.beyond(search, trials) {
         return step;
     }
     if state.is_unconfirmed {
@@ -177,10 +213,12 @@ pub fn level(search: &Search, like: &Level, trials: &[Trial], load: f64, stage: 
         _ => (Confidence::C95, 1),
     };
     let mut like = like.clone();
-    if let (Some(units), Some(_)) = (like.stop.units, like.load.rate().filter(|_| like.load.users.is_none()))
+    if let (Some(units), Some(rate)) =
+        (like.stop.units, like.load.rate().filter(|_| like.load.users.is_none()))
     {
+        let rate = if search.vary == Axis::Rate { load } else { rate };
         let e2e_ms = trials.iter().filter_map(|trial| trial.medians.e2e_ms).fold(0.0, f64::max);
-        let least = load * (QUEUE_E2ES * e2e_ms / 1e3).max(QUEUE_S_MIN);
+        let least = rate * (QUEUE_E2ES * e2e_ms / 1e3).max(QUEUE_S_MIN);
         like.stop.units = Some(units.max(least.ceil() as u64));
     }
     let mut level = search.level(&like, load, confidence, times);
@@ -201,21 +239,24 @@ pub fn answer(search: &Search, trials: &[Trial], broken_off: bool) -> Answer {
         held.map(|trial| trial.load).reduce(f64::max)
     };
     let low = state.confirmed.or(state.low).or_else(|| once().filter(|_| broken_off));
-    let ending = match (low, state.high) {
+    let failed = low.and_then(|low| lowest_failed(trials, low));
+    let high = failed.or(state.high);
+    let of_high = |trial: &Trial| Some(trial.load) == high && trial.fails();
+    let ending = match (low, high) {
         _ if broken_off => Ending::BrokenOff,
         (None, _) if too_few(trials) => Ending::TooFew,
         (None, _) => Ending::NothingHolds,
         (Some(_), None) => Ending::AllHold,
         (Some(_), Some(_)) => Ending::Found,
     };
-    let of_high = |trial: &&Trial| Some(trial.load) == state.high && !trial.holds();
     let last = trials.iter().rev().find(|trial| trial.stage == Stage::Recovery);
     Answer {
         low,
-        high: state.high,
+        high,
         ending,
         confidence: if state.confirmed.is_some() { Confidence::C99 } else { Confidence::C95 }.level(),
-        decided: state.high.is_none() || trials.iter().filter(of_high).any(|trial| !trial.is_undecided()),
+        decided: high.is_none() || trials.iter().any(of_high),
+        undecided: undecided(trials, low, high),
         recovered: last.filter(|trial| !trial.is_undecided()).map(Trial::holds),
         non_monotone: non_monotone(trials),
         requests: trials.iter().filter_map(|trial| trial.judged).map(|judged| judged.n).sum(),
@@ -256,6 +297,7 @@ impl State {
                     (state.low, state.high) = (None, Some(load));
                     state.has_stepped_down = true;
                 }
+                (Stage::Settle, _) => {}
                 (Stage::Overload, _) => state.overloaded = true,
                 (Stage::Recovery, _) => state.recovered = true,
             }
@@ -265,16 +307,47 @@ impl State {
     }
 
     /// The steps behind a confirmed answer.
-    fn beyond(&self, search: &Search) -> Option<Step> {
+    fn beyond(&self, search: &Search, trials: &[Trial]) -> Option<Step> {
         let confirmed = self.confirmed?;
         Some(match (search.overload, self.overloaded, self.recovered) {
             (true, false, _) => {
-                let load = rounded(search, OVERLOAD * self.high.unwrap_or(confirmed));
+                let high = lowest_failed(trials, confirmed).or(self.high);
+                let load = rounded(search, OVERLOAD * high.unwrap_or(confirmed));
                 Step::Try { load, stage: Stage::Overload }
             }
             (true, true, false) => Step::Try { load: confirmed, stage: Stage::Recovery },
             _ => Step::Over,
         })
+    }
+}
+
+/// The lowest load above `low` that failed.
+fn lowest_failed(trials: &[Trial], low: f64) -> Option<f64> {
+    let above = |load: &f64| *load > low;
+    trials.iter().filter(|trial| trial.fails()).map(|trial| trial.load).filter(above).min_by(f64::total_cmp)
+}
+
+/// What stayed undecided between the ends of an answer, ascending.
+fn undecided(trials: &[Trial], low: Option<f64>, high: Option<f64>) -> Vec<f64> {
+    let inside = |load: &f64| low.is_none_or(|low| *load > low) && high.is_none_or(|high| *load < high);
+    let open = trials.iter().filter(|trial| trial.bounds() && trial.is_undecided());
+    let mut loads: Vec<f64> = open.map(|trial| trial.load).filter(inside).collect();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup();
+    loads
+}
+
+/// The load to try for the upper end of an answer from `low`: between the highest that did not fail and the lowest that
+/// did, or above all; `None` where these are near enough, or nothing stayed undecided.
+fn unsettled(search: &Search, trials: &[Trial], low: f64) -> Option<f64> {
+    let failed = lowest_failed(trials, low);
+    undecided(trials, Some(low), failed).last()?;
+    let below = |load: &f64| failed.is_none_or(|failed| *load < failed);
+    let tried = trials.iter().filter(|trial| trial.bounds() && !trial.fails());
+    let top = tried.map(|trial| trial.load).filter(below).fold(low, f64::max);
+    match failed {
+        Some(failed) => between(search, top, failed),
+        None => (top < search.max).then(|| rounded(search, (2.0 * top).min(search.max))),
     }
 }
 
@@ -289,16 +362,10 @@ fn has_missed(trial: &Trial) -> bool {
     trial.judged.is_some_and(|judged| judged.good < judged.n)
 }
 
-/// How near two loads are that need not be told apart any more.
-fn near(search: &Search, low: f64) -> f64 {
-    if search.vary.is_whole() { (search.tolerance * low).floor().max(1.0) } else { search.tolerance * low }
-}
-
 /// The load in the middle of two; `None` if they are near enough.
 fn between(search: &Search, low: f64, high: f64) -> Option<f64> {
     let middle = rounded(search, f64::midpoint(low, high));
-    // Compared with some room, or 1.1 would not be near enough to 1.
-    (high - low > near(search, low) * (1.0 + 1e-9) && low < middle && middle < high).then_some(middle)
+    (!search.is_near(low, high) && low < middle && middle < high).then_some(middle)
 }
 
 /// Half of a load; `None` where there is nothing below.
@@ -310,7 +377,7 @@ fn halved(search: &Search, high: f64) -> Option<f64> {
 
 /// One step below a load; `None` where there is nothing.
 fn below(search: &Search, high: f64) -> Option<f64> {
-    let less = rounded(search, high - near(search, high));
+    let less = rounded(search, high - search.step(high));
     let least = if search.vary.is_whole() { 1.0 } else { search.start * LEAST_OF_START };
     (less >= least && less < high).then_some(less)
 }
@@ -326,7 +393,7 @@ fn rounded(search: &Search, load: f64) -> f64 {
     tidy.parse().ok().filter(|tidy: &f64| *tidy > 0.0).unwrap_or(load)
 }
 
-fn non_monotone(trials: &[Trial]) -> Vec<[f64; 2]> {
+pub(super) fn non_monotone(trials: &[Trial]) -> Vec<[f64; 2]> {
     let decides = |trial: &&Trial| match trial.stage {
         Stage::Recovery => false,
         Stage::Alone => !trial.is_undecided(),

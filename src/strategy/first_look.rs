@@ -58,7 +58,7 @@ pub fn set(plan: &mut Plan, answer_ms: f64, within_s: f64) {
         duration_s: Some(alone_s),
         grace_s: (answer_ms / 1e3 * ALONE_REQUESTS).clamp(1.0, within_s * ALONE_SHARE),
     };
-    plan.levels = vec![Level { load: Load::closed(1), stop, warmups: 1, decide: None }];
+    plan.levels = vec![Level { load: Load::closed(1), stop, warmups: 1, decide: None, ..Level::default() }];
     plan.search = Some(Search {
         start: START,
         max: USERS_MAX,

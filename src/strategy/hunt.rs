@@ -21,6 +21,9 @@ pub struct Found {
     /// How many of the trials were made by an earlier run, which this one went on from: their levels stand there.
     #[serde(default)]
     pub earlier: usize,
+    /// The trials were judged again at other limits than the search had, by their records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged_again: bool,
     /// All loads that were tried, in that order. The first behind the earlier ones is the first of the run's levels.
     pub trials: Vec<Trial>,
 }
@@ -95,7 +98,7 @@ impl Hunt {
             trial.limits = LimitHeld::all(records, &plan.slo, from_plan, self.search.target);
             trial.flow = match self.search.vary {
                 Axis::Concurrency => Flow::of(records, trial.load as u64),
-                Axis::Rate | Axis::Speedup => None,
+                Axis::InputLen | Axis::OutputLen | Axis::Rate | Axis::Speedup => None,
             };
         }
     }
@@ -111,12 +114,17 @@ impl Hunt {
         };
         let above = answer.high.and_then(|high| at(high, false));
         let below = answer.low.and_then(|low| at(low, true));
-        let binding = above.and_then(|above| Binding::of(below, above));
-        let seen: Vec<(u32, Flow)> =
-            self.trials.iter().filter_map(|trial| Some((trial.load as u32, trial.flow?))).collect();
-        let slots = slots::infer(&seen);
-        Found { answer, binding, slots, earlier: self.earlier, trials: self.trials }
+        let binding = above.and_then(|above| Binding::of(self.search.vary, below, above));
+        let slots = slots_of(&self.trials);
+        Found { answer, binding, slots, earlier: self.earlier, judged_again: false, trials: self.trials }
     }
+}
+
+/// On how many requests at once the server works, as far as `trials` agree.
+pub(super) fn slots_of(trials: &[Trial]) -> Option<Slots> {
+    let seen: Vec<(u32, Flow)> =
+        trials.iter().filter_map(|trial| Some((trial.load as u32, trial.flow?))).collect();
+    slots::infer(&seen)
 }
 
 /// From the first request to the end of what is done, s.

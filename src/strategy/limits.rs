@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::metric::Metric;
 use crate::metrics::slo::{Held, Slo, held};
 use crate::metrics::{Class, Flags, Phase, Record, Tally};
+use crate::plan::Axis;
 use crate::run::Why;
 use crate::stats::Quantile;
 use crate::strategy::Trial;
@@ -56,6 +57,12 @@ pub enum Cause {
     Queueing,
     /// They are served together, and each token takes longer: TPOT rises.
     SlowerTokens,
+    /// The server refuses requests that are longer than its context.
+    ContextLimit,
+    /// Longer prompts take longer until their first token: TTFT rises with the length, and not faster than prefill can.
+    Prefill,
+    /// Longer answers take longer, at the same pace.
+    LongerAnswers,
     /// Nothing in the levels tells.
     Unknown,
 }
@@ -107,16 +114,22 @@ impl LimitHeld {
 }
 
 impl Binding {
-    /// What keeps `above` from holding, compared with `below`, a load that does; `None` where nothing was looked at.
+    /// What keeps `above` from holding in a search along `vary`, compared with `below`, a load that does; `None` where nothing was looked at.
     #[must_use]
-    pub fn of(below: Option<&Trial>, above: &Trial) -> Option<Binding> {
+    pub fn of(vary: Axis, below: Option<&Trial>, above: &Trial) -> Option<Binding> {
         let medians = below.map(|trial| trial.medians);
         if above.judged.is_some_and(|judged| judged.why == Why::Failures && judged.failed > 0) {
-            let (cause, above) = (Cause::Failures, above.medians);
+            let cause = if above.too_long { Cause::ContextLimit } else { Cause::Failures };
+            let above = above.medians;
             return Some(Binding { limit: None, cause, below: medians, above });
         }
         let limit = above.limits.iter().max_by_key(|limit| limit.missed).filter(|limit| limit.missed > 0)?;
-        let cause = cause(&limit.name, medians, above.medians);
+        let cause = match (vary, below) {
+            (Axis::InputLen | Axis::OutputLen, Some(below)) => {
+                cause_of_length(vary, &limit.name, below, above)
+            }
+            _ => cause(&limit.name, medians, above.medians),
+        };
         Some(Binding { limit: Some(limit.clone()), cause, below: medians, above: above.medians })
     }
 }
@@ -143,6 +156,29 @@ fn cause(limit: &str, below: Option<Medians>, above: Medians) -> Cause {
     }
 }
 
+/// What the medians tell about a limit that a length of `above` misses, and a shorter one of `below` does not.
+fn cause_of_length(vary: Axis, limit: &str, below: &Trial, above: &Trial) -> Cause {
+    let longer = above.load / below.load;
+    let growth = |of: fn(&Medians) -> Option<f64>| {
+        let ratio = of(&above.medians)? / of(&below.medians)?;
+        ratio.is_finite().then_some(ratio)
+    };
+    match (vary, limit) {
+        (Axis::InputLen, "ttft" | "ttfa" | "e2e") => match growth(|medians| medians.ttft_ms) {
+            // The work of a prefill is at most quadratic in the length: what grows faster is waiting.
+            Some(ratio) if ratio > (longer * longer).max(SLOWER) => Cause::Queueing,
+            Some(ratio) if ratio > 1.0 => Cause::Prefill,
+            _ => Cause::Unknown,
+        },
+        (Axis::OutputLen, "e2e") => match growth(|medians| medians.e2e_ms) {
+            // Each token at the same pace: as much longer as there are more of them.
+            Some(ratio) if ratio > 1.0 && ratio <= longer * SLOWER => Cause::LongerAnswers,
+            _ => cause(limit, Some(below.medians), above.medians),
+        },
+        _ => cause(limit, Some(below.medians), above.medians),
+    }
+}
+
 /// A median is longer by more than this: less may be chance.
 const SLOWER: f64 = 1.05;
 
@@ -150,6 +186,7 @@ const SLOWER: f64 = 1.05;
 mod tests {
     use super::*;
     use crate::metrics::{Kind, Outcome};
+    use crate::strategy::Stage;
     use crate::time::Stamp;
 
     fn record(ttft_ms: u64, e2e_ms: u64) -> Record {
@@ -197,5 +234,27 @@ mod tests {
         assert_eq!(cause("e2e", below, medians(900.0, 20.5, 2900.0)), Cause::Queueing);
         assert_eq!(cause("e2e", below, medians(100.0, 20.0, 2000.0)), Cause::Unknown);
         assert_eq!(cause("ttft", None, medians(400.0, 20.5, 2300.0)), Cause::Unknown);
+    }
+
+    #[test]
+    fn causes_of_a_length_are_told_by_how_fast_it_grew() {
+        let trial = |load: f64, ttft: f64, e2e: f64| Trial {
+            flow: None,
+            load,
+            stage: Stage::Bisect,
+            judged: None,
+            medians: Medians { ttft_ms: Some(ttft), tpot_ms: Some(20.0), e2e_ms: Some(e2e) },
+            limits: Vec::new(),
+            too_long: false,
+        };
+        let below = trial(1000.0, 100.0, 500.0);
+        let of = |vary, limit, above: &Trial| cause_of_length(vary, limit, &below, above);
+        let prompts = |ttft| of(Axis::InputLen, "ttft", &trial(2000.0, ttft, 900.0));
+        // Twice as long: as much again by length, four times by its square, more by waiting.
+        assert_eq!((prompts(190.0), prompts(399.0)), (Cause::Prefill, Cause::Prefill));
+        assert_eq!((prompts(450.0), prompts(99.0)), (Cause::Queueing, Cause::Unknown));
+        let answers = |e2e| of(Axis::OutputLen, "e2e", &trial(2000.0, 100.0, e2e));
+        assert_eq!((answers(980.0), answers(2000.0)), (Cause::LongerAnswers, Cause::Unknown));
+        assert_eq!(of(Axis::InputLen, "tpot", &trial(2000.0, 100.0, 900.0)), Cause::Unknown);
     }
 }

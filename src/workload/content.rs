@@ -19,7 +19,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Timing};
+use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Sizes, Timing};
 use crate::rng::{self, Purpose};
 
 #[cfg(test)]
@@ -119,6 +119,19 @@ impl Content {
     #[must_use]
     pub fn with_script(self, script: Option<Script>) -> Content {
         Content { script, ..self }
+    }
+
+    /// The same with the lengths that `level` has of its own.
+    #[must_use]
+    pub fn of_level(mut self, level: &Level) -> Content {
+        let Sizes { input_words, output_tokens } = level.sizes;
+        if let Some(words) = input_words {
+            self.input = words.into();
+        }
+        if let Some(tokens) = output_tokens {
+            self.output = tokens.into();
+        }
+        self
     }
 
     /// How the users of the requests behave.

@@ -53,7 +53,7 @@ fn serving() -> model::Settings {
 }
 
 fn level(load: Load, units: Option<u64>) -> Level {
-    Level { load, stop: Stop { units, duration_s: None, grace_s: 30.0 }, warmups: 0, decide: None }
+    Level { load, stop: Stop { units, duration_s: None, grace_s: 30.0 }, warmups: 0, ..Level::default() }
 }
 
 fn replayed(speedup: f64) -> Level {

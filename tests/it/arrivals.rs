@@ -374,7 +374,7 @@ fn timed(load: Load, duration_s: f64) -> Level {
         load,
         stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     }
 }
 

@@ -171,7 +171,7 @@ fn a_server_that_goes_down_and_comes_back_costs_what_fell_in_between() {
         load: Load::closed(8),
         stop: Stop { units: None, duration_s: Some(2.5), grace_s: 5.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let run = run(&plan_for(mock.address().port()), 2, &level);
     let truth = mock.stop().unwrap();

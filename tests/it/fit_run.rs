@@ -54,7 +54,7 @@ pub(crate) fn run(settings: &Settings, users: &[u32], driving: Driving) -> RunFi
 fn level(users: u32, driving: Driving) -> Level {
     let load = Load { think_s: driving.think.as_secs_f64(), ..Load::closed(users) };
     let stop = Stop { duration_s: Some(10.0 + driving.seconds as f64), ..Stop::default() };
-    Level { load, stop, warmups: 0, decide: None }
+    Level { load, stop, warmups: 0, ..Level::default() }
 }
 
 fn drive(settings: &Settings, ordinal: usize, level: &Level, driving: Driving) -> (LevelResult, Vec<Record>) {

@@ -120,7 +120,7 @@ fn a_level_of_a_set_length_stops_sending_and_follows_what_is_open() {
         load: Load::closed(3),
         stop: Stop { units: None, duration_s: Some(0.3), grace_s: 5.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let run = run(&plan_for(mock.address().port()), 2, &level);
     let end = run.result.span.t0 + Duration::from_millis(300);
@@ -161,7 +161,7 @@ fn a_level_that_is_lengthened_goes_on_on_all_shards() {
         // Fewer requests than users, at first.
         (Load::closed(6), by(Some(4), None)),
     ] {
-        let level = Level { load, stop, warmups: 2, decide: None };
+        let level = Level { load, stop, warmups: 2, ..Level::default() };
         let run = run(&plan, 2, &level);
         let lengthened = run.result.lengthened.unwrap();
         assert_eq!((lengthened.times, lengthened.reached), (4, false), "{level:?}");
@@ -215,7 +215,7 @@ fn what_is_open_after_the_grace_period_is_unfinished() {
         load: Load::closed(4),
         stop: Stop { units: None, duration_s: Some(0.1), grace_s: 0.2 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let run = run(&plan_for(mock.address().port()), 2, &level);
     assert_eq!(run.count(Class::Unfinished), 4);
@@ -315,7 +315,7 @@ fn a_stop_in_the_drain_sends_nothing_of_what_waits_for_the_cap() {
         load: Load { arrivals: Arrivals::Constant { rate: 200.0 }, ..open(1.0, Some(2)) },
         stop: Stop { units: None, duration_s: Some(0.1), grace_s: 30.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let interrupts = Interrupts::default();
     let user = interrupts.clone();

@@ -33,7 +33,7 @@ fn plan_of(trace: Trace, speedup: f64) -> Plan {
 
 fn level(speedup: f64, cap: Option<u32>) -> Level {
     let load = Load { arrivals: Arrivals::Trace { speedup }, cap, users: None, think_s: 0.0 };
-    Level { load, stop: Stop { grace_s: 5.0, ..Stop::default() }, warmups: 2, decide: None }
+    Level { load, stop: Stop { grace_s: 5.0, ..Stop::default() }, warmups: 2, ..Level::default() }
 }
 
 fn skipping(name: &str) -> Trace {

@@ -278,7 +278,7 @@ pub(crate) fn level(load: Load, units: u64) -> Level {
         load,
         stop: Stop { units: Some(units), duration_s: None, grace_s: 5.0 },
         warmups: 2,
-        decide: None,
+        ..Level::default()
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn plan() -> Plan {
         load,
         stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 },
         warmups: 2,
-        decide: None,
+        ..Level::default()
     };
     let open = Load { arrivals: Arrivals::Poisson { rate: 12.5 }, cap: Some(4), users: None, think_s: 0.0 };
     Plan {

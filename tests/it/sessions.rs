@@ -39,7 +39,7 @@ fn serving() -> model::Settings {
 }
 
 fn level(load: Load, units: Option<u64>, duration_s: Option<f64>) -> Level {
-    Level { load, stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0, decide: None }
+    Level { load, stop: Stop { units, duration_s, grace_s: 30.0 }, warmups: 0, ..Level::default() }
 }
 
 fn constant(rate: f64) -> Load {
@@ -196,7 +196,7 @@ fn turns_that_are_given_up_are_records_and_the_rest_is_counted() {
         load,
         stop: Stop { units: None, duration_s: Some(8.0), grace_s: 1.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let run = rig::simulate(&plan(4), slow, &level);
     let unfinished = run.count(Class::Unfinished) as u64;

@@ -33,7 +33,7 @@ fn level(load: Load, units: u64) -> Level {
         load,
         stop: Stop { units: Some(units), duration_s: None, grace_s: 30.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     }
 }
 
@@ -160,7 +160,7 @@ fn what_paced_users_could_not_send_is_unfinished() {
         load: Load::paced(2, 0.5),
         stop: Stop { units: None, duration_s: Some(20.0), grace_s: 5.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let (result, records) = run(&plan(), server, &level);
     assert_eq!(records.len(), 80, "every planned request has a record");
@@ -191,7 +191,7 @@ fn a_level_that_is_lengthened_is_the_beginning_of_a_longer_one() {
     let capped = Load { cap: Some(3), ..poisson.clone() };
     for load in [poisson, capped, Load::closed(5), Load::paced(5, 0.9), Load::closed(40)] {
         for (short, long) in [(by_time(7.0), by_time(56.0)), (by_units(100), by_units(800))] {
-            let level = |stop: Stop| Level { load: load.clone(), stop, warmups: 2, decide: None };
+            let level = |stop: Stop| Level { load: load.clone(), stop, warmups: 2, ..Level::default() };
             // No level of this length knows its p99 to a thousandth: it is doubled to the most there is.
             let (result, records) = run(&until("ttft_p99", 0.001, 8), noisy(), &level(short));
             let lengthened = result.lengthened.unwrap();
@@ -211,7 +211,7 @@ fn the_window_of_a_level_that_is_lengthened_ends_later() {
         load: Load::closed(5),
         stop: Stop { units: None, duration_s: Some(60.0), grace_s: 30.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let (result, _) = run(&until("ttft_p99", 0.001, 3), noisy(), &level);
     let t0 = result.span.t0;
@@ -227,7 +227,7 @@ fn a_level_ends_when_its_figure_is_known() {
         load,
         stop: Stop { units: Some(64), duration_s: None, grace_s: 30.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let (result, records) = run(&until("e2e_p50", 0.04, 64), noisy(), &level);
     let lengthened = result.lengthened.unwrap();
@@ -258,7 +258,7 @@ fn a_server_that_refuses_everything_is_not_asked_for_longer() {
         load: Load::closed(2),
         stop: Stop { units: None, duration_s: Some(5.0), grace_s: 1.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     let (result, _) = run(&until("attainment", 0.05, 16), cold, &level);
     assert_eq!(result.lengthened.unwrap().times, 1);
@@ -284,7 +284,8 @@ fn users_of_a_server_that_refuses_come_back_later() {
     let mut server = batching(16);
     server.cold_start_s = 5.0;
     let stop = Stop { units: None, duration_s: Some(10.0), grace_s: 30.0 };
-    let (_, records) = run(&plan(), server, &Level { load: Load::closed(2), stop, warmups: 0, decide: None });
+    let (_, records) =
+        run(&plan(), server, &Level { load: Load::closed(2), stop, warmups: 0, ..Level::default() });
     let of = |class| records.iter().filter(|record| record.outcome.class == class).count();
     // Every 100 ms from 10 ms on, which is when the level begins.
     assert_eq!(of(Class::Http), 2 * 50);
@@ -307,7 +308,7 @@ fn a_user_who_comes_back_at_once_misses_the_next_step() {
 #[test]
 fn what_is_open_after_the_grace_period_is_unfinished() {
     let stop = Stop { units: None, duration_s: Some(1.0), grace_s: 0.1 };
-    let level = Level { load: Load::closed(3), stop, warmups: 0, decide: None };
+    let level = Level { load: Load::closed(3), stop, warmups: 0, ..Level::default() };
     let (_, records) = run(&plan(), model::Settings::course(), &level);
     assert!(records.iter().any(|record| record.outcome.class == Class::Unfinished));
     assert!(records.iter().all(|record| record.plan.nanos_since(records[0].plan) < 1_000_000_000));

@@ -61,7 +61,7 @@ fn timed(load: Load, duration_s: f64) -> Level {
         load,
         stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 60.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     }
 }
 
@@ -70,7 +70,7 @@ fn counted(load: Load, units: u64) -> Level {
         load,
         stop: Stop { units: Some(units), duration_s: None, grace_s: 60.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     }
 }
 

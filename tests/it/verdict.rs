@@ -52,8 +52,12 @@ fn finding<'a>(run: &'a RunFile, rule: &str) -> &'a FindingBlock {
 fn open_loop() -> Plan {
     let mut plan = simulate::plan();
     let load = Load { arrivals: Arrivals::Poisson { rate: 8.0 }, cap: None, users: None, think_s: 0.0 };
-    plan.levels =
-        vec![Level { load, stop: Stop { units: Some(1000), ..Stop::default() }, warmups: 2, decide: None }];
+    plan.levels = vec![Level {
+        load,
+        stop: Stop { units: Some(1000), ..Stop::default() },
+        warmups: 2,
+        ..Level::default()
+    }];
     plan
 }
 
@@ -261,8 +265,12 @@ impl Listed {
             true => Load { arrivals: Arrivals::Poisson { rate: 5.0 }, cap: None, users: None, think_s: 0.0 },
             false => Load::closed(4),
         };
-        let level =
-            Level { load, stop: Stop { units: Some(requests), ..Stop::default() }, warmups, decide: None };
+        let level = Level {
+            load,
+            stop: Stop { units: Some(requests), ..Stop::default() },
+            warmups,
+            ..Level::default()
+        };
         let mut plan = Plan::new(1);
         plan.target.endpoints.push(Endpoint { url: "http://server:8000".to_owned() });
         plan.levels = vec![level.clone()];

@@ -71,3 +71,21 @@ fn a_field_that_is_only_quoted_or_part_of_a_word_is_not_named() {
     }
     assert!(!names_field(b"anything", ""));
 }
+
+/// The words of real servers, from captures, and of some that are none of these.
+#[test]
+fn a_refusal_for_the_length_of_the_context_is_known_by_its_words() {
+    for said in [
+        "This model's maximum context length is 4096 tokens. However, your prompt contains 68050 characters",
+        "max_tokens=100000 cannot be greater than max_model_len=4096. Please request fewer output tokens.",
+        "request (12002 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`",
+        "context_length_exceeded",
+    ] {
+        assert!(is_context_limit(said), "{said}");
+    }
+    for said in ["", "max_tokens must be at least 1, got 0", "Internal server error", "rate limit reached"] {
+        assert!(!is_context_limit(said), "{said}");
+    }
+}

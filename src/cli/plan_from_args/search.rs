@@ -15,21 +15,30 @@ pub fn prepared(own: &FindCapacityArgs, plan: &RunArgs, from_file: bool) -> Resu
         return Err(Error::new("--share", "the next load depends on the answers of all", remedy));
     }
     let Some(vary) = axis(own, plan, from_file)? else { return Ok(args) };
-    let (fixed, place) = match vary {
-        Axis::Concurrency => ("--max-concurrency", &mut args.max_concurrency),
-        Axis::Rate => ("--request-rate", &mut args.request_rate),
-        Axis::Speedup => ("--trace-speedup", &mut args.trace_speedup),
+    let place = match vary {
+        Axis::Concurrency => &mut args.max_concurrency,
+        Axis::Rate => &mut args.request_rate,
+        Axis::Speedup => &mut args.trace_speedup,
+        Axis::InputLen => &mut args.random_input_len,
+        Axis::OutputLen => &mut args.random_output_len,
     };
-    let start = own.start.clone().unwrap_or_else(|| "1".to_owned());
+    let start = own.start.clone().unwrap_or_else(|| vary.usual_start().to_string());
     // Here rather than as the option that it becomes, which nobody has typed.
     vary.check_load("--start", value::number("--start", &start)?)?;
     if place.replace(start.trim().to_owned()).is_some() {
         let remedy = "give --start and --max for where it begins and ends";
-        return Err(Error::new(fixed, format!("is what the search varies ({vary})"), remedy));
+        return Err(Error::new(vary.option(), format!("is what the search varies ({vary})"), remedy));
     }
     if vary == Axis::Concurrency && args.request_rate.is_some() {
         let remedy = "give --vary rate to search for a rate, or leave it out to search for a number of users";
         return Err(Error::new("--request-rate", "does not go with a search for concurrency", remedy));
+    }
+    // One user is a load as well: how long a prompt may be if nobody else is there.
+    let has_load =
+        [&args.max_concurrency, &args.request_rate, &args.config].iter().any(|given| given.is_some())
+            || args.pace.is_some();
+    if vary.is_length() && !has_load && !from_file {
+        args.max_concurrency = Some("1".to_owned());
     }
     let has_end = args.num_prompts.is_some() || args.max_sessions.is_some() || args.duration.is_some();
     if !has_end && vary != Axis::Speedup && !from_file {

@@ -80,7 +80,7 @@ pub(super) fn run(step: &Step, bench: &Bench<'_>) -> Result<Option<StepBlock>, F
     let waves = |waves| {
         let units = Some(u64::from(step.streams) * u64::from(waves));
         let stop = Stop { units, duration_s: None, grace_s: GRACE_S };
-        Level { load: Load::closed(step.streams), stop, warmups: 0, decide: None }
+        Level { load: Load::closed(step.streams), stop, warmups: 0, ..Level::default() }
     };
     // The first answer of each stream opens its connection. It is measured by nobody: what is asked is what the client
     // adds to an answer when it is busy with all the others.
@@ -100,7 +100,7 @@ pub(super) fn sends(seconds: f64, bench: &Bench<'_>) -> Result<Option<SendBlock>
     let mut rig = Rig::new(&step, bench)?;
     let load = Load { arrivals: Arrivals::Constant { rate: SENDS_S }, cap: None, users: None, think_s: 0.0 };
     let stop = Stop { units: None, duration_s: Some(seconds), grace_s: GRACE_S };
-    let Some(result) = rig.level(0, &Level { load, stop, warmups: SENDS_WARM, decide: None })? else {
+    let Some(result) = rig.level(0, &Level { load, stop, warmups: SENDS_WARM, ..Level::default() })? else {
         return Ok(None);
     };
     let delay = Checks::of(&result.shards).schedule_delay;

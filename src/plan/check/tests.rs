@@ -75,7 +75,7 @@ fn a_rate_must_send_a_request_within_the_level_and_its_requests_within_a_year() 
             load,
             stop: Stop { duration_s, units, ..Stop::default() },
             warmups: 0,
-            decide: None,
+            ..Level::default()
         }];
         plan.validate().map_err(|error| error.to_string())
     };

@@ -7,7 +7,7 @@ fn good() -> Plan {
     plan.target.endpoints.push(Endpoint { url: "http://server:8000".to_owned() });
     let load = Load { arrivals: Arrivals::Poisson { rate: 10.0 }, cap: None, users: None, think_s: 0.0 };
     let stop = Stop { units: Some(1000), ..Stop::default() };
-    plan.levels.push(super::super::Level { load, stop, warmups: 2, decide: None });
+    plan.levels.push(super::super::Level { load, stop, warmups: 2, ..super::super::Level::default() });
     plan.declared = Declared { fresh_server: Some(true), same_as_production: Some(true) };
     plan
 }

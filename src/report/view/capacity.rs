@@ -10,14 +10,17 @@ use crate::strategy::{Answer, Binding, Cause, Ending, Found, LimitHeld, Medians,
 /// The answer, the most important line first; empty where nothing was searched for.
 pub(super) fn headline(run: &RunFile) -> Vec<String> {
     let (Some(block), Some(search)) = (&run.capacity, search(run)) else { return Vec::new() };
-    let Found { answer, binding, .. } = block;
-    if search.within_s.is_some() {
+    let Found { answer, binding, judged_again, .. } = block;
+    if search.within_s.is_some() && !judged_again {
         return quick::headline(run, block, &search);
     }
-    let mut lines = vec![first(&search, answer, binding.as_ref())];
+    let load = run.plan.read().ok().filter(|_| search.vary.is_length());
+    let load = load.and_then(|plan| Some(format!(" at a load of {}", plan.levels.first()?.label())));
+    let mut lines = vec![first(&search, answer, binding.as_ref(), &load.unwrap_or_default())];
     lines.extend(why(binding.as_ref()));
     lines.extend(places::sentence(block, run.target.kind.as_deref()));
-    lines.extend(caveats(&search, answer));
+    lines.extend(judged_again.then(|| unmeasured(&search, block)).into_iter().flatten());
+    lines.extend(caveats(&search, answer, *judged_again));
     lines
 }
 
@@ -35,23 +38,40 @@ fn search(run: &RunFile) -> Option<Search> {
 }
 
 /// `capacity: 14 to 15 requests at once (99 %): at 16 TTFT p90 is 655 ms, over its 500 ms, ...`
-fn first(search: &Search, answer: &Answer, binding: Option<&Binding>) -> String {
+///
+/// `at_load` is the load at which a length was searched for; empty where the load was searched for.
+fn first(search: &Search, answer: &Answer, binding: Option<&Binding>, at_load: &str) -> String {
     let vary = search.vary;
     let wish = format!("{} % of the requests good", share(search.target));
     let limit = |high: f64| match binding {
+        Some(Binding { cause: Cause::ContextLimit, .. }) => {
+            format!("at {high} the server refuses requests as too long for its context (context limit)")
+        }
         Some(Binding { limit: None, .. }) => format!("at {high} requests fail"),
         Some(Binding { limit: Some(limit), .. }) => format!("at {high} {}", passed(limit, search)),
         None => format!("at {high} it is not seen to hold"),
     };
     match (answer.low, answer.high) {
         (None, Some(high)) if answer.ending == Ending::NothingHolds => {
-            format!("capacity: none, not even {} leaves {wish}: {}", vary.in_words(high), limit(high))
+            format!(
+                "capacity: none, not even {}{at_load} leaves {wish}: {}",
+                vary.in_words(high),
+                limit(high)
+            )
         }
         (None, Some(high)) if answer.ending == Ending::TooFew => format!(
-            "capacity: not known: {} had {} requests, all good, which are too few to show {wish}",
+            "capacity: not known: {}{at_load} had {} requests, all good, which are too few to show {wish}",
             vary.in_words(high),
             answer.requests
         ),
+        (None, high) if answer.ending == Ending::NotTried => match high {
+            Some(high) => {
+                format!("capacity: below {}{at_load} with {wish}: {}", vary.in_words(high), limit(high))
+            }
+            None => {
+                format!("capacity: not known with {wish}: no load that was tried is decided at these limits")
+            }
+        },
         (None, _) => "capacity: the search was broken off before anything was known".to_owned(),
         (Some(low), high) => {
             let sure = format!("{} %", share(answer.confidence));
@@ -60,18 +80,14 @@ fn first(search: &Search, answer: &Answer, binding: Option<&Binding>) -> String 
                 Some(high) => range(vary, low, high),
             };
             let tail = high.map_or_else(String::new, |high| format!(": {}", limit(high)));
-            format!("capacity: {range} with {wish} ({sure}){tail}")
+            format!("capacity: {range}{at_load} with {wish} ({sure}){tail}")
         }
     }
 }
 
 /// `14 to 15 requests at once`: the highest load that may hold is the one below that which does not.
 pub(super) fn range(vary: Axis, low: f64, high: f64) -> String {
-    if !vary.is_whole() {
-        return format!("{low} to {}", vary.in_words(high));
-    }
-    let most = high - 1.0;
-    if most <= low { vary.in_words(low) } else { format!("{low} to {}", vary.in_words(most)) }
+    vary.span_in_words(low, if vary.is_whole() { high - 1.0 } else { high })
 }
 
 /// `TTFT p90 is 655 ms, over its 500 ms`
@@ -109,7 +125,16 @@ pub(super) fn why(binding: Option<&Binding>) -> Option<String> {
     let (ttft, tpot) =
         (both(below.as_ref(), above, |m| m.ttft_ms), both(below.as_ref(), above, |m| m.tpot_ms));
     match cause {
-        Cause::Failures => None,
+        Cause::Failures | Cause::ContextLimit => None,
+        Cause::Prefill => Some(format!(
+            "prefill takes that long: median TTFT goes {}, while TPOT goes {}",
+            ttft?,
+            tpot.unwrap_or_else(|| "nowhere: there is none".to_owned())
+        )),
+        Cause::LongerAnswers => {
+            let e2e = both(below.as_ref(), above, |m| m.e2e_ms)?;
+            Some(format!("longer answers take longer: median E2E goes {e2e}, while TPOT goes {}", tpot?))
+        }
         Cause::Queueing => {
             Some(format!("requests queue: median TTFT goes {}, while TPOT goes {}", ttft?, tpot?))
         }
@@ -127,7 +152,7 @@ fn both(below: Option<&Medians>, above: &Medians, of: fn(&Medians) -> Option<f64
 }
 
 /// What the answer has to be read with.
-fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
+fn caveats(search: &Search, answer: &Answer, judged_again: bool) -> Vec<String> {
     let mut lines = Vec::new();
     match answer.ending {
         Ending::BrokenOff => lines.push(
@@ -137,7 +162,17 @@ fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
         Ending::AllHold => {
             lines.push(format!("{} is the highest load that was to be tried (--max)", search.max));
         }
-        Ending::Found | Ending::NothingHolds | Ending::TooFew => {}
+        Ending::Found | Ending::NotTried | Ending::NothingHolds | Ending::TooFew => {}
+    }
+    if !answer.undecided.is_empty() {
+        let loads: Vec<String> = answer.undecided.iter().map(ToString::to_string).collect();
+        let loads = loads.join(", ");
+        lines.push(match judged_again {
+            true => format!("{loads}: not decided at these limits, by too few requests or as stopped early"),
+            false => format!(
+                "between them {loads}: undecided at the greatest length, too near to capacity to tell"
+            ),
+        });
     }
     if let (false, Some(high)) = (answer.decided || answer.ending == Ending::TooFew, answer.high) {
         lines.push(format!(
@@ -166,12 +201,40 @@ fn caveats(search: &Search, answer: &Answer) -> Vec<String> {
     lines
 }
 
+/// What a search that had other limits has not tried, and how to find out.
+fn unmeasured(search: &Search, found: &Found) -> Vec<String> {
+    let Answer { low, high, .. } = found.answer;
+    let mut lines = Vec::new();
+    if found.earlier > 0 {
+        lines.push(
+            "loads of the earlier run that this one went on from are left out: their records are there"
+                .to_owned(),
+        );
+    }
+    let tried = || found.trials.iter().filter(|trial| trial.judged.is_some()).map(|trial| trial.load);
+    let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
+    let region = match (low, high) {
+        (Some(low), Some(high)) if search.is_near(low, high) => return lines,
+        (Some(low), Some(high)) => {
+            format!("between {low} and {high}, where no load is decided: --start {low} --max {high}")
+        }
+        (Some(low), None) => format!("above {low} (up to {most} was tried): --start {low}"),
+        (None, Some(high)) => format!("below {high} (down to {least} was tried): --max {high}"),
+        (None, None) => format!("anywhere from {least} to {most}"),
+    };
+    lines.push(format!(
+        "the search had other limits and does not tell {region}; search again with these limits to know"
+    ));
+    lines
+}
+
 fn row(trial: &Trial, search: &Search) -> Row {
     let stage = match trial.stage {
         Stage::Alone => " alone",
         Stage::Bracket => "",
         Stage::Bisect => " between",
         Stage::Confirm => " confirm",
+        Stage::Settle => " above",
         Stage::Overload => " overload",
         Stage::Recovery => " recovery",
     };
@@ -192,7 +255,7 @@ fn row(trial: &Trial, search: &Search) -> Row {
 
 fn short(vary: Axis, load: f64) -> String {
     match vary {
-        Axis::Concurrency => load.to_string(),
+        Axis::Concurrency | Axis::InputLen | Axis::OutputLen => load.to_string(),
         Axis::Rate => format!("{load}/s"),
         Axis::Speedup => format!("x{load}"),
     }

@@ -76,9 +76,18 @@ mod tests {
         let trial = |(load, e2e_ms): &(f64, f64)| {
             let flow = Flow { requests: 30, ttft_ms: 10.0, e2e_ms: *e2e_ms, under_way: 1 };
             let (medians, limits) = (Medians::default(), Vec::new());
-            Trial { load: *load, stage: Stage::Bracket, judged: None, medians, limits, flow: Some(flow) }
+            Trial {
+                load: *load,
+                stage: Stage::Bracket,
+                judged: None,
+                medians,
+                limits,
+                flow: Some(flow),
+                too_long: false,
+            }
         };
         let answer = Answer {
+            undecided: Vec::new(),
             low: Some(4.0),
             high: Some(8.0),
             ending: Ending::Found,
@@ -89,7 +98,14 @@ mod tests {
             requests: 100,
         };
         let slots = slots.map(|slots| Slots { slots, off: 0.0 });
-        Found { answer, binding: None, slots, earlier: 0, trials: loads.iter().map(trial).collect() }
+        Found {
+            answer,
+            binding: None,
+            slots,
+            earlier: 0,
+            judged_again: false,
+            trials: loads.iter().map(trial).collect(),
+        }
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn reason(run: &RunFile, found: &Found) -> Vec<String> {
     };
     let numbers = why(Some(binding));
     match (binding.cause, places::sentence(found, kind)) {
-        (Cause::Failures, places) => {
+        (Cause::ContextLimit | Cause::Failures, places) => {
             let failed = "why: requests fail, see the failures below".to_owned();
             std::iter::once(failed).chain(places).collect()
         }
@@ -125,7 +125,9 @@ fn reason(run: &RunFile, found: &Found) -> Vec<String> {
             shared.into_iter().chain(places).collect()
         }
         (_, Some(places)) => vec![format!("why: {places}")],
-        (Cause::Queueing, None) => numbers.into_iter().map(|numbers| format!("why: {numbers}")).collect(),
+        (Cause::LongerAnswers | Cause::Prefill | Cause::Queueing, None) => {
+            numbers.into_iter().map(|numbers| format!("why: {numbers}")).collect()
+        }
         (Cause::Unknown, None) => Vec::new(),
     }
 }
@@ -171,7 +173,7 @@ fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
             "a second, longer look at that load left it open: tokload find-capacity takes the time to decide"
                 .to_owned(),
         ),
-        Ending::Found | Ending::NothingHolds | Ending::TooFew => {}
+        Ending::Found | Ending::NotTried | Ending::NothingHolds | Ending::TooFew => {}
     }
     if let (false, Some(high)) = (answer.decided || answer.ending == Ending::TooFew, answer.high) {
         lines.push(format!("{high} users stayed undecided and count as too many"));

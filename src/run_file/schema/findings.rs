@@ -84,7 +84,7 @@ impl RunFile {
 impl LevelBlock {
     fn judge(&mut self, plan: &Plan) {
         let Some(facts) = self.facts() else { return };
-        let findings = verdict::findings(plan, &facts);
+        let findings = verdict::findings(&plan.of_level(&facts.level), &facts);
         self.verdict = Some(Verdict::of(findings.iter().map(|finding| finding.grade)));
         self.findings = Some(findings.into_iter().map(FindingBlock::from).collect());
     }

@@ -30,6 +30,7 @@ fn searched(search: &Search, outcome: impl Fn(f64, Stage) -> Judgement) -> (Vec<
             medians: Medians::default(),
             limits: Vec::new(),
             flow: None,
+            too_long: false,
         });
     }
     (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(search, &trials, false))
@@ -121,14 +122,49 @@ fn a_confirmation_that_fails_steps_down() {
     assert_eq!((nothing.low, nothing.high, nothing.ending), (None, Some(1.0), Ending::NothingHolds));
 }
 
+/// Undecided loads send the search downwards, and are no end of the answer: it goes up to one that fails.
 #[test]
-fn what_stays_undecided_does_not_hold_and_is_said() {
-    let (_, answer) = searched(&USERS, |load, _| match load {
+fn what_stays_undecided_lies_within_the_answer() {
+    use Stage::{Confirm, Settle};
+    let outcome = |load, _| match load {
         load if load <= 10.0 => Judgement::Pass,
         load if load < 14.0 => Judgement::Undecided,
         _ => Judgement::Fail,
+    };
+    let (steps, answer) = searched(&USERS, outcome);
+    assert_eq!(steps[steps.len() - 3..], [(10.0, Confirm), (14.0, Settle), (13.0, Settle)]);
+    assert_eq!((answer.low, answer.high, answer.decided), (Some(10.0), Some(14.0), true));
+    assert_eq!((answer.undecided, answer.ending), (vec![11.0, 12.0, 13.0], Ending::Found));
+    // Where the confirmation stays undecided as well, the answer begins one step further down.
+    let (steps, answer) = searched(&USERS, |load, stage| match stage {
+        Confirm if load > 9.0 => Judgement::Undecided,
+        _ => outcome(load, stage),
     });
+    assert_eq!(steps[steps.len() - 4..], [(10.0, Confirm), (9.0, Confirm), (14.0, Settle), (13.0, Settle)]);
+    assert_eq!((answer.low, answer.high, answer.decided), (Some(9.0), Some(14.0), true));
+    assert_eq!(answer.undecided, [10.0, 11.0, 12.0, 13.0]);
+}
+
+#[test]
+fn where_nothing_fails_the_upper_end_is_undecided_and_said_to_be() {
+    let search = Search { max: 50.0, ..USERS };
+    let (steps, answer) = searched(&search, |load, _| match load {
+        load if load <= 10.0 => Judgement::Pass,
+        _ => Judgement::Undecided,
+    });
+    assert_eq!(steps[steps.len() - 2..], [(32.0, Stage::Settle), (50.0, Stage::Settle)]);
     assert_eq!((answer.low, answer.high, answer.decided), (Some(10.0), Some(11.0), false));
+    let rates = Search { overload: true, ..Search::along(Axis::Rate) };
+    let (steps, answer) = searched(&rates, |load, _| match load {
+        load if load <= 3.0 => Judgement::Pass,
+        load if load < 4.5 => Judgement::Undecided,
+        _ => Judgement::Fail,
+    });
+    let beyond: Vec<_> = steps.iter().rev().take(2).rev().map(|(_, stage)| *stage).collect();
+    assert_eq!(beyond, [Stage::Overload, Stage::Recovery]);
+    assert_eq!((answer.low, answer.decided), (Some(3.0), true), "{steps:?}");
+    let overload = steps.iter().find(|(_, stage)| *stage == Stage::Overload);
+    assert_eq!(overload.map(|(load, _)| *load), answer.high.map(|high| 2.0 * high));
 }
 
 #[test]
@@ -158,6 +194,7 @@ fn a_search_that_was_cut_goes_on_from_its_trials() {
             medians: Medians::default(),
             limits: Vec::new(),
             flow: None,
+            too_long: false,
         })
         .collect();
     for (cut, &(load, stage)) in steps.iter().enumerate() {
@@ -172,7 +209,7 @@ fn a_search_that_was_cut_goes_on_from_its_trials() {
 #[test]
 fn levels_are_long_enough_for_their_question() {
     let stop = Stop { units: Some(100), ..Stop::default() };
-    let users = Level { load: Load::closed(1), stop: stop.clone(), warmups: 2, decide: None };
+    let users = Level { load: Load::closed(1), stop: stop.clone(), warmups: 2, ..Level::default() };
     let tried = |load, times| Trial {
         load,
         stage: Stage::Bisect,
@@ -180,6 +217,7 @@ fn levels_are_long_enough_for_their_question() {
         medians: Medians { e2e_ms: Some(2500.0), ..Medians::default() },
         limits: Vec::new(),
         flow: None,
+        too_long: false,
     };
     let of = |load, stage| level(&USERS, &users, &[tried(4.0, 2)], load, stage);
     assert_eq!((of(4.0, Stage::Bisect).load.users, of(4.0, Stage::Bisect).stop.units), (Some(4), Some(100)));
@@ -211,6 +249,7 @@ fn too_few_requests_decide_nothing_and_lower_loads_would_not_either() {
         medians: Medians::default(),
         limits: Vec::new(),
         flow: None,
+        too_long: false,
     };
     let search = Search::along(Axis::Speedup);
     let trials = [trial];
@@ -234,7 +273,7 @@ fn quick(
         let n = if is_alone { 9 } else { 100 };
         let judged = Judged { n, good: if is_alone { good } else { 90 }, ..judged(outcome) };
         let (judged, medians) = (Some(judged), Medians::default());
-        trials.push(Trial { load, stage, judged, medians, limits: Vec::new(), flow: None });
+        trials.push(Trial { load, stage, judged, medians, limits: Vec::new(), flow: None, too_long: false });
     }
     (trials.iter().map(|trial| (trial.load, trial.stage)).collect(), answer(&search, &trials, false))
 }
@@ -283,6 +322,7 @@ fn what_held_once_is_not_lost_where_time_is_up_behind_a_confirmation() {
         medians: Medians::default(),
         limits: Vec::new(),
         flow: None,
+        too_long: false,
     };
     let trials = [
         of(4.0, Stage::Bracket, Judgement::Pass),

@@ -29,7 +29,12 @@ fn good() -> Facts {
     let load = Load { arrivals: Arrivals::Poisson { rate: 10.0 }, cap: None, users: None, think_s: 0.0 };
     let ok = OutcomeCount { outcome: Outcome::ok(200), count: 1000 };
     let mut facts = Facts {
-        level: Level { load, stop: Stop { units: Some(1000), ..Stop::default() }, warmups: 2, decide: None },
+        level: Level {
+            load,
+            stop: Stop { units: Some(1000), ..Stop::default() },
+            warmups: 2,
+            ..Level::default()
+        },
         times: Times { window_s: 102.0, cut_s: 0.0, whole_level: true, planned_s: 100.0, level_s: 102.0 },
         counts: Counts { planned: 1000, ok: 1000, outcomes: vec![ok], ..Counts::default() },
         tokens: Tokens {

@@ -49,7 +49,7 @@ pub fn plan(seed: u64, loads: &[Load], units: &[u64]) -> Plan {
         load: load.clone(),
         stop: Stop { units: Some(*units), duration_s: None, grace_s: 60.0 },
         warmups: 0,
-        decide: None,
+        ..Level::default()
     };
     plan.levels = loads.iter().zip(units).map(level).collect();
     plan

@@ -26,7 +26,7 @@ pub(crate) fn run_file(levels: &[(Load, Vec<Option<f64>>)]) -> (RunFile, Vec<Opt
         load: load.clone(),
         stop: Stop { units: Some(ttft.len() as u64), ..Stop::default() },
         warmups: 2,
-        decide: None,
+        ..Level::default()
     };
     plan.levels = levels.iter().map(level).collect();
     let target = TargetBlock { kind: Some("vllm".to_owned()), ..TargetBlock::default() };

@@ -30,6 +30,71 @@ fn the_answer_stands_first_with_its_limit_and_its_cause() {
     assert!(dir.tokload("report run.json").shows(0).contains("capacity: 4 requests at once"));
 }
 
+fn one_line(shown: &str) -> String {
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// One user of a server whose prefill takes 0.05 ms a token after 10.5 ms.
+#[test]
+fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
+    let dir = Dir::new();
+    let line = "simulate --find-capacity --vary input-len --goodput ttft:160.52 --tolerance 5% --random-output-len 2 --start 1024 --num-prompts 44 \
+                --seed 1 --output-file run.json";
+    let shown = one_line(dir.tokload(line).shows(0));
+    let first = "capacity: prompts of 2944 to 3071 tokens at a load of 1 user with 90 % of the requests good (99 %): at \
+                 3072 TTFT p90 is 164.1 ms, over its 160.52 ms prefill takes that long: median TTFT goes from";
+    assert!(shown.contains(first), "{shown}");
+    let run = json(&dir.path("run.json"));
+    assert_eq!(run["plan"]["search"]["vary"], "input-len");
+    assert_eq!(run["capacity"]["binding"]["cause"], "prefill");
+    let sizes: Vec<_> =
+        run["levels"].as_array().unwrap().iter().map(|level| &level["setting"]["sizes"]).collect();
+    assert_eq!((&sizes[0]["input_words"], &sizes[3]["input_words"]), (&1024.into(), &3072.into()));
+    // Each level is held to its own length: nothing is off.
+    for level in run["levels"].as_array().unwrap() {
+        let (known, tokens) = (&level["tokens"]["prompt_known"], &level["tokens"]["prompt"]);
+        let per_request = tokens.as_f64().unwrap() / known.as_f64().unwrap();
+        assert_eq!(per_request, level["setting"]["sizes"]["input_words"].as_f64().unwrap());
+        assert!(!level["findings"].to_string().contains("prompt_tokens_off"), "{}", level["findings"]);
+    }
+    assert!(one_line(dir.tokload("report run.json").shows(0)).contains(first));
+    let answers = "simulate --find-capacity --vary output-len --goodput e2e:1000 --request-rate 0.5 --no-save \
+                   --start 64 --num-prompts 44 --tolerance 30%";
+    let shown = one_line(dir.tokload(answers).shows(0));
+    assert!(shown.contains("capacity: answers of "), "{shown}");
+    assert!(shown.contains("tokens at a load of 0.5 req/s with 90 %"), "{shown}");
+    assert!(shown.contains("longer answers take longer: median E2E goes from"), "{shown}");
+}
+
+/// Judged again by its records: TTFT is 80 ms for each request in flight, and 1, 2, 4, 5, 6 and 8 were tried.
+#[test]
+fn a_saved_search_is_asked_at_other_limits() {
+    let dir = Dir::new();
+    dir.tokload(&format!("{FOUR} --output-file run.json")).shows(0);
+    let at = |limits: &str| one_line(dir.tokload(&format!("report run.json --goodput {limits}")).shows(0));
+    let same = at("ttft:360");
+    assert!(
+        same.contains("capacity: 4 requests at once with 90 % of the requests good (99 %): at 5"),
+        "{same}"
+    );
+    let tighter = at("ttft:250");
+    let first = "capacity: 2 to 3 requests at once with 90 % of the requests good (95 %): at 4 TTFT p90 is 320.0 ms, over \
+                 its 250 ms";
+    assert!(tighter.contains(first), "{tighter}");
+    assert!(
+        tighter.contains("does not tell between 2 and 4, where no load is decided: --start 2 --max 4"),
+        "{tighter}"
+    );
+    // 5, 6 and 8 were stopped early: by their first requests nobody knows that they hold.
+    let wider = at("ttft:900");
+    assert!(wider.contains("capacity: at least 4 requests at once"), "{wider}");
+    assert!(wider.contains("does not tell above 4 (up to 8 was tried): --start 4"), "{wider}");
+    assert!(wider.contains("5, 6, 8: not decided at these limits"), "{wider}");
+    let none = at("ttft:79");
+    assert!(none.contains("capacity: none, not even 1 request at once leaves"), "{none}");
+    assert!(!at("none").contains("capacity:"));
+}
+
 #[test]
 fn no_load_that_holds_is_a_gate_that_failed() {
     let dir = Dir::new();
@@ -50,6 +115,18 @@ fn a_search_says_what_it_does_not_go_with() {
             "--request-rate: is what the search varies",
         ),
         ("simulate --find-capacity --vary prompts", "'prompts' cannot be varied"),
+        (
+            "simulate --find-capacity --vary input-len --random-input-len 9",
+            "--random-input-len: is what the search varies (input-len)",
+        ),
+        ("simulate --find-capacity --vary input-len -c 1,2", "a length is searched for at one load"),
+        ("simulate --find-capacity --vary input-len --request-rate inf", "at a load that stays the same"),
+        ("simulate --find-capacity --vary output-len --osl-stddev 3", "lengths that differ"),
+        (
+            "simulate --find-capacity --vary input-len --multi-turn --multi-turn-num-turns 3",
+            "lengths of their own",
+        ),
+        ("simulate --find-capacity --vary input-len --max 20000000", "is no highest load"),
         ("simulate --find-capacity --vary speedup", "give --trace FILE"),
         ("simulate --find-capacity --target 100%", "1 is no share to keep"),
         ("simulate --find-capacity --target much", "'much' is not a share"),
@@ -116,4 +193,31 @@ fn a_search_on_the_mock_is_gone_on_with_from_its_file() {
     assert!(over.err.contains("the search of that run is over"), "{over:?}");
     let other = dir.tokload("find-capacity --resume first.json --config x.toml");
     assert!(other.err.contains("leave out --config"), "{other:?}");
+}
+
+/// A context of 500 tokens: prompts of 512 are refused, whatever the limits. Broken off and gone on with on the way.
+#[test]
+fn a_context_that_is_full_ends_the_search_for_the_longest_prompts() {
+    let fixed = Fixed { ttft_ms: 0.1, itl_ms: 0.1, ..Fixed::default() };
+    let serving = model::Settings::serving(Serving::Fixed(fixed));
+    let mock = Mock::start(Settings { serving, max_model_len: 500, ..Settings::default() }).unwrap();
+    let dir = Dir::new();
+    let line = format!(
+        "find-capacity --vary input-len --base-url http://{} --goodput ttft:30000 --num-prompts 44 -c 2 --tolerance 50% \
+         --random-output-len 2 --workers 1 --output-file first.json --max-time 0.001",
+        mock.address()
+    );
+    let shown = one_line(dir.tokload(&line).shows(0));
+    assert!(shown.contains("the search was broken off"), "{shown}");
+    let said = dir.tokload("find-capacity --resume first.json --max-time 60 --output-file second.json");
+    let shown = one_line(said.shows(0));
+    let first = "capacity: prompts of 384 to 511 tokens at a load of 2 users with 90 % of the requests good (99 %): at \
+                 512 the server refuses requests as too long for its context (context limit)";
+    assert!(shown.contains(first), "{shown}");
+    let second = json(&dir.path("second.json"));
+    let loads: Vec<_> =
+        second["capacity"]["trials"].as_array().unwrap().iter().map(|trial| &trial["load"]).collect();
+    assert_eq!(loads, [128.0, 256.0, 512.0, 384.0, 384.0]);
+    assert_eq!(second["capacity"]["binding"]["cause"], "context_limit");
+    assert_eq!(second["capacity"]["trials"][2]["too_long"], true);
 }

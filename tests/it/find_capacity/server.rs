@@ -16,11 +16,20 @@ use tokload::time::Stamp;
 use tokload::workload::{Content, Mix};
 
 /// Requests of each long simulation.
-pub const TRUTH_REQUESTS: u64 = 100_000;
+pub const TRUTH_REQUESTS: u64 = 50_000;
+/// Those of a first look are so many times shorter, and enough where they are so many standard errors from the target.
+const TRUTH_SHORT: u64 = 20;
+const TRUTH_SURE: f64 = 8.0;
+/// Fewer are no look: users would hardly have come to send twice.
+const TRUTH_SHORT_MIN: u64 = 1000;
 /// None of the seeds of searches.
 const TRUTH_SEED: u64 = 4711;
-/// How near the truth is found, as a share.
+/// How dense the grid of long simulations is, as a share of the load.
 const TRUTH_STEP: f64 = 0.002;
+/// Simulations at each of its loads, with seeds of their own.
+const TRUTH_REPEATS: usize = 5;
+/// Student's t for 95 %, one-sided, of as many.
+const TRUTH_T: f64 = 2.132;
 
 /// What is asked.
 pub struct Question {
@@ -35,6 +44,14 @@ pub struct Naive {
     pub low: f64,
     pub high: f64,
     pub requests: u64,
+}
+
+/// Between which loads capacity lies, as far as long simulations tell: the highest that they are sure to hold and the lowest
+/// that they are sure not to. Of whole loads the former is capacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Truth {
+    pub low: f64,
+    pub high: f64,
 }
 
 /// A server in virtual time.
@@ -70,13 +87,30 @@ impl Question {
         plan.target.endpoints = vec![Endpoint { url: "http://simulation.invalid:80".to_owned() }];
         plan.target.models = vec!["simulated".to_owned()];
         plan.workload.input_words = 200.into();
-        plan.workload.output_tokens = 50.into();
+        // Where the length of prompts is asked, their answers are beside the point.
+        plan.workload.output_tokens = if self.search.vary == Axis::InputLen { 2.into() } else { 50.into() };
         plan.slo = self.slo;
         plan.search = Some(self.search);
         let stop = Stop { units: Some(100), ..Stop::default() };
-        plan.levels = vec![Level { load: self.load.clone(), stop, warmups: 0, decide: None }];
+        plan.levels = vec![Level { load: self.load.clone(), stop, warmups: 0, ..Level::default() }];
         plan.validate().expect("a plan that can be run");
         plan
+    }
+}
+
+impl Truth {
+    /// Whether an answer, whose upper end is the first load that does not hold, holds it.
+    pub fn is_within(self, low: f64, high: f64) -> bool {
+        low <= self.low && self.high < high
+    }
+}
+
+impl std::fmt::Display for Truth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Truth { low, high } if low == high => write!(f, "{low}"),
+            Truth { low, high } => write!(f, "{low:.2} to {high:.2}"),
+        }
     }
 }
 
@@ -125,26 +159,53 @@ impl Server {
         }
     }
 
-    /// The highest load that long simulations, of so many requests each, hold: whole, or to a fifth of a percent.
-    pub fn capacity(&self, question: &Question, requests: u64) -> f64 {
+    /// Where capacity lies by long simulations of so many requests each, several at each load.
+    pub fn truth(&self, question: &Question, requests: u64) -> Truth {
         let plan = question.plan(TRUTH_SEED);
-        let whole = question.search.vary.is_whole();
-        let mut ordinal = 0;
-        let mut holds = |load: f64| {
-            let (n, good) = attained(&mut self.engine(&plan), &plan, ordinal, load, requests);
-            ordinal += 1;
-            good as f64 >= question.search.target * n as f64
+        let (whole, target) = (question.search.vary.is_whole(), question.search.target);
+        let shares = |load: f64, requests: u64| -> Vec<f64> {
+            std::thread::scope(|scope| {
+                let one = |ordinal| {
+                    let plan = &plan;
+                    scope.spawn(move || {
+                        let (n, good) = attained(&mut self.engine(plan), plan, ordinal, load, requests);
+                        good as f64 / n as f64
+                    })
+                };
+                let repeats: Vec<_> = (1..=TRUTH_REPEATS).map(one).collect();
+                repeats.into_iter().map(|repeat| repeat.join().expect("a simulation")).collect()
+            })
         };
-        let (mut low, mut high) = (0.0, 1.0);
-        while holds(high) {
-            (low, high) = (high, 2.0 * high);
+        // The share of good ones, less the target, in units of what is not known of it. Far from capacity a few show it.
+        let excess = |load: f64| {
+            let short = requests / TRUTH_SHORT;
+            if short >= TRUTH_SHORT_MIN {
+                let short = distance(&shares(load, short), target);
+                if short.abs() > TRUTH_SURE {
+                    return short;
+                }
+            }
+            distance(&shares(load, requests), target)
+        };
+        let mut top = 1.0;
+        while excess(top) > TRUTH_T {
+            top *= 2.0;
         }
-        while high - low > if whole { 1.0 } else { TRUTH_STEP * low } {
-            let middle = f64::midpoint(low, high);
-            let load = if whole { middle.floor() } else { middle };
-            if holds(load) { low = load } else { high = load }
+        let edge = |least: f64| {
+            let (mut low, mut high) = (top / 2.0, top);
+            while high - low > if whole { 1.0 } else { TRUTH_STEP * low } {
+                let middle = f64::midpoint(low, high);
+                let load = if whole { middle.floor() } else { middle };
+                if excess(load) >= least { low = load } else { high = load }
+            }
+            (low, high)
+        };
+        if whole {
+            let (low, _) = edge(0.0);
+            return Truth { low, high: low };
         }
-        low
+        let ((low, _), (_, high)) = (edge(TRUTH_T), edge(-TRUTH_T));
+        Truth { low, high }
     }
 
     fn engine(&self, plan: &Plan) -> SimEngine {
@@ -166,6 +227,14 @@ impl Server {
             interrupts: Interrupts::default(),
         })
     }
+}
+
+/// How far the mean of `shares` is above `target`, in standard errors.
+fn distance(shares: &[f64], target: f64) -> f64 {
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean - target) / (variance / n).sqrt().max(f64::MIN_POSITIVE)
 }
 
 /// Judged and good requests of `units` at `load`.

@@ -11,7 +11,7 @@ use crate::stats::{Confidence, Share};
 use crate::summary::precision::Observation;
 
 /// Judges what was seen, in any order, and `overdue` requests that are open and have missed a limit by now.
-pub(super) fn judge(decide: &Decide, seen: &mut [Observation], overdue: u64) -> Judged {
+pub(crate) fn judge(decide: &Decide, seen: &mut [Observation], overdue: u64) -> Judged {
     let confidence = Confidence::new(decide.confidence).unwrap_or(Confidence::C95);
     let (n, good, failed) = counts(seen, overdue);
     let share = share(seen, overdue);
@@ -40,7 +40,7 @@ pub(super) fn judge(decide: &Decide, seen: &mut [Observation], overdue: u64) -> 
 
 /// Why the level has failed whatever comes in the rest of its `longest` requests (`None`: of unknown number); `None`
 /// while it has not.
-pub(super) fn certain_failure(
+pub(crate) fn certain_failure(
     decide: &Decide,
     longest: Option<u64>,
     seen: &mut [Observation],
