@@ -63,6 +63,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         blocks: ScriptBlocks::default(),
         ends_within_s: ALL_S,
         earlier: Vec::new(),
+        library: None,
     };
     let finished = session.run(&plan, &ready, files)?;
     match mock {

@@ -82,8 +82,17 @@ pub(super) fn carry_out(
         crate::plan::lint::Surroundings { same_prompts_at: seen.map(SeenBlock::last_in_words), ..around };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
-    let session =
-        Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY, earlier };
+    let session = Session {
+        clock,
+        output,
+        secrets,
+        typed,
+        warnings,
+        blocks,
+        ends_within_s: f64::INFINITY,
+        earlier,
+        library: None,
+    };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);

@@ -11,6 +11,7 @@
 mod arrivals;
 mod behaviour;
 mod body;
+mod builder;
 mod check;
 mod conversation;
 mod data;
@@ -32,6 +33,7 @@ mod trace;
 mod until;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
+pub use builder::{NOBODY, PlanBuilder};
 pub use conversation::{Conversation, Replies};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};

@@ -115,6 +115,10 @@ impl Loaded {
             // A file from before there were verdicts.
             run.judge();
         }
+        if run.knee.is_none() {
+            // From before there were knees.
+            run.find_knee();
+        }
         let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
     }
@@ -153,6 +157,7 @@ impl Loaded {
             self.judge(level, &records, slo)?;
         }
         run.compare_repeats();
+        run.find_knee();
         Ok(run)
     }
 

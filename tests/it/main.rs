@@ -26,6 +26,7 @@ mod goldens_histogram;
 mod goldens_model;
 mod import;
 mod java_random;
+mod knee;
 mod layers;
 mod lifecycle;
 mod load;
