@@ -73,7 +73,7 @@
 //!     let measure = |seed, base_ms| {
 //!         let cost = Cost { base_ms, per_sequence_ms: 0.5, per_prefill_token_ms: 0.0 };
 //!         let server = Settings::serving(Serving::Batching(Batching { cost, ..Batching::default() }));
-//!         let plan = Plan::simulation().seed(seed).users([8]).requests(900).output_tokens(8).build()?;
+//!         let plan = Plan::simulation().seed(seed).users([8]).requests(900).output_tokens(4).build()?;
 //!         Ok::<_, Box<dyn std::error::Error>>(tokload::simulate(&plan, &server)?)
 //!     };
 //!     let main = measure(1, 10.0)?; // or of a file: Run::open("main.json")?

@@ -24,6 +24,7 @@ mod flags;
 mod goldens;
 mod goldens_histogram;
 mod goldens_model;
+mod harness;
 mod import;
 mod java_random;
 mod knee;
