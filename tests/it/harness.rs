@@ -115,9 +115,10 @@ fn what_is_wrong_has_a_kind_and_a_sentence() {
 fn a_run_that_is_stopped_has_what_was_measured() {
     let stop = Interrupts::default();
     stop.raise();
-    let plan = small().users([1, 2]).requests(50).build().unwrap();
+    let plan = small().users([1, 2]).requests(100_000).build().unwrap();
     let run = Runner::new().stop_by(&stop).simulate(&plan, &Settings::course()).unwrap();
     assert!(run.file().interrupted && run.levels().len() == 1);
+    assert!(run.levels()[0].counts.planned < 100_000);
 }
 
 #[test]
