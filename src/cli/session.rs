@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{Output, share};
@@ -90,6 +91,9 @@ pub(super) struct Files {
     temporary: bool,
 }
 
+/// Runs of this process so far that are not saved.
+static UNSAVED: AtomicU64 = AtomicU64::new(0);
+
 /// Descriptors that the program needs beside one per connection.
 const OWN_DESCRIPTORS: u64 = 64;
 
@@ -103,7 +107,11 @@ impl Files {
         })?;
         let suffix = share::suffix(output.share);
         let opened = match &output.file {
-            _ if output.no_save => Destination::named_after(time, &suffix, &std::env::temp_dir()),
+            _ if output.no_save => {
+                // Runs of one process may go on at once, and nothing bears the name before its run has ended.
+                let number = UNSAVED.fetch_add(1, Ordering::Relaxed);
+                Destination::named_after(time, &format!("-{number}{suffix}"), &std::env::temp_dir())
+            }
             Some(path) => Destination::at(share::file(Path::new(path), output.share), output.force),
             None => Destination::named_after(time, &suffix, Path::new(dir)),
         };

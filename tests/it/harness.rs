@@ -73,6 +73,23 @@ fn a_run_that_is_not_saved_is_checked_by_its_records() {
     assert!(tokload::check(&other, empty, &tokload::gate::Thresholds::default()).is_err());
 }
 
+/// Files of runs that are not saved are apart, even of those that begin in the same second.
+#[test]
+fn runs_at_the_same_time_do_not_meet() {
+    let of = |seed: u64| {
+        let plan = small().seed(seed).users([2]).requests(60).build().unwrap();
+        tokload::simulate(&plan, &Settings::course()).unwrap()
+    };
+    let together: Vec<Run> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || of(seed))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for run in together {
+        assert_eq!(run.levels()[0].counts.ok, 60);
+        assert!(run.levels()[0].statistics.is_some(), "its records were read");
+    }
+}
+
 #[test]
 fn capacity_is_found_along_what_is_varied() {
     let times =
