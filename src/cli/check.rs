@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::run::terminal_style;
 use super::{say, with_stdout};
 use crate::compare::Sample;
-use crate::gate::{self, Outcome, Report};
+use crate::gate::{self, Outcome, Report, Thresholds};
 use crate::plan::Error;
 use crate::report::check::{self, github, junit};
 use crate::verdict::Verdict;
@@ -34,10 +34,7 @@ pub(super) fn main(args: &CheckArgs) -> Result<Exit, Failure> {
     }
     let candidate = samples(std::slice::from_ref(&args.candidate))?.swap_remove(0);
     let baselines = samples(&args.baseline)?;
-    let report = gate::check(&baselines, &candidate, &thresholds);
-    if report.comparisons == 0 {
-        return Err(Failure::bad(nothing_to_compare(&report, &candidate)));
-    }
+    let report = compared(&baselines, &candidate, &thresholds).map_err(Failure::bad)?;
     match format {
         Format::Github => with_stdout(|mut out| github::write(&report, &mut out))?,
         Format::Json => with_stdout(|mut out| check::write_json(&report, &mut out))?,
@@ -66,6 +63,16 @@ fn exit_of(report: &Report, strict: bool, is_invalid: bool) -> Exit {
         }
         Outcome::Pass | Outcome::Inconclusive => Exit::Done,
     }
+}
+
+/// What the gate says, if it had anything to compare.
+pub(super) fn compared(
+    baselines: &[Sample],
+    candidate: &Sample,
+    thresholds: &Thresholds,
+) -> Result<Report, Error> {
+    let report = gate::check(baselines, candidate, thresholds);
+    if report.comparisons == 0 { Err(nothing_to_compare(&report, candidate)) } else { Ok(report) }
 }
 
 /// A gate that compared nothing must not look like one that passed.

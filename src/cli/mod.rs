@@ -11,6 +11,7 @@ mod failure;
 mod find_capacity;
 mod help;
 mod import;
+pub(crate) mod library;
 mod lint;
 mod merge;
 pub mod metric_view;

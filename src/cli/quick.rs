@@ -82,6 +82,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         blocks: ScriptBlocks::default(),
         ends_within_s: f64::INFINITY,
         earlier: Vec::new(),
+        library: None,
     };
     let finished = session.run(&plan, &shaped.ready, files)?;
     show_with(&session, &finished, &next_commands(&plan, &finished, chosen.mock.is_some()))?;

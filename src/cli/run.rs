@@ -87,8 +87,17 @@ pub(super) fn carry_out(
     };
     let warnings = lint::warnings(&plan, &around);
     let blocks = ScriptBlocks::of(script.as_ref());
-    let session =
-        Session { clock, output, secrets, typed, warnings, blocks, ends_within_s: f64::INFINITY, earlier };
+    let session = Session {
+        clock,
+        output,
+        secrets,
+        typed,
+        warnings,
+        blocks,
+        ends_within_s: f64::INFINITY,
+        earlier,
+        library: None,
+    };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{Output, share};
@@ -48,6 +49,9 @@ pub(super) struct Session {
     pub(super) ends_within_s: f64,
     /// What a search for capacity has tried in an earlier run.
     pub(super) earlier: Vec<Trial>,
+    /// What ends the run early for a program that uses the library: no signal is listened to then, nothing is printed, and
+    /// the records are kept in memory. `None`: the run is a command's.
+    pub(super) library: Option<Interrupts>,
 }
 
 /// What the engine brought home.
@@ -66,8 +70,17 @@ pub(super) struct Finished {
     pub(super) vllm: Vec<vllm::Level>,
     /// The files that vLLM's client would have written.
     pub(super) vllm_saved: Vec<PathBuf>,
+    /// The records of its levels where they are kept; empty in a run of a command.
+    pub(super) records: Vec<Option<Vec<Record>>>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
+}
+
+/// What is made of the levels beside the run.
+#[derive(Default)]
+struct Beside {
+    vllm: Vec<vllm::Level>,
+    records: Vec<Option<Vec<Record>>>,
 }
 
 /// Files of a run, opened before anything is measured.
@@ -76,6 +89,9 @@ pub(super) struct Files {
     /// The files are only there to be read once.
     temporary: bool,
 }
+
+/// Runs of this process so far that are not saved.
+static UNSAVED: AtomicU64 = AtomicU64::new(0);
 
 /// Descriptors that the program needs beside one per connection.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -90,7 +106,11 @@ impl Files {
         })?;
         let suffix = share::suffix(output.share);
         let opened = match &output.file {
-            _ if output.no_save => Destination::named_after(time, &suffix, &std::env::temp_dir()),
+            _ if output.no_save => {
+                // Runs of one process may go on at once, and nothing bears the name before its run has ended.
+                let number = UNSAVED.fetch_add(1, Ordering::Relaxed);
+                Destination::named_after(time, &format!("-{number}{suffix}"), &std::env::temp_dir())
+            }
             Some(path) => Destination::at(share::file(Path::new(path), output.share), output.force),
             None => Destination::named_after(time, &suffix, Path::new(dir)),
         };
@@ -122,7 +142,7 @@ impl Session {
             cores: cores.clone(),
             spool: spools.start()?,
             // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
-            interrupts: Interrupts::listen().map_err(Failure::own)?,
+            interrupts: self.interrupts()?,
         };
         let mut engine = LoadEngine::start(setup)?;
         let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
@@ -156,7 +176,7 @@ impl Session {
             ask: probe::ask_of(plan),
             server,
             spool: spools.start()?,
-            interrupts: Interrupts::listen().map_err(Failure::own)?,
+            interrupts: self.interrupts()?,
         });
         let driven = self.conduct(&mut engine, plan, &[]);
         // What the spool says is said again by the file at its end.
@@ -168,6 +188,10 @@ impl Session {
             ..self.machine()
         };
         self.write_up(plan, (facts, environment, &target.content), driven, (spools, files))
+    }
+
+    fn interrupts(&self) -> Result<Interrupts, Failure> {
+        self.library.clone().map_or_else(|| Interrupts::listen().map_err(Failure::own), Ok)
     }
 
     fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Conducted {
@@ -204,16 +228,22 @@ impl Session {
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
         let Conducted { driven, hunt } = conducted;
-        let mut vllm = Vec::new();
-        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut vllm))?;
+        let mut beside = Beside::default();
+        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside))?;
+        let Beside { vllm, records } = beside;
         let spooled = spools.finish(&mut run, files.temporary);
-        let saved = self.save(&mut run, &files)?;
+        let (saved, unsaved) = match self.save(&mut run, &files) {
+            Ok(saved) => (saved, None),
+            // The caller has the run.
+            Err(failure) if self.library.is_some() => (None, Some(failure)),
+            Err(failure) => return Err(failure),
+        };
         let wanted = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref());
         let vllm_saved = wanted.map_or(Ok(Vec::new()), |file| {
             vllm_result::save(&run, &vllm, file, self.output.dir.as_deref())
         })?;
-        let failed = driven.failed.map(Failure::from).or_else(|| spooled.err());
-        Ok(Finished { run, saved, vllm, vllm_saved, failed })
+        let failed = driven.failed.map(Failure::from).or_else(|| spooled.err()).or(unsaved);
+        Ok(Finished { run, saved, vllm, vllm_saved, records, failed })
     }
 
     /// Whether a level half as long again as the last one would still end in time.
@@ -263,7 +293,7 @@ impl Session {
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock, &Content),
         conducted: (&Driven, Option<Hunt>),
-        (spools, vllm): (&Spools, &mut Vec<vllm::Level>),
+        (spools, beside): (&Spools, &mut Beside),
     ) -> Result<RunFile, Failure> {
         let (driven, mut hunt) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
@@ -288,17 +318,21 @@ impl Session {
                 let generates = plan.target.dialect.generates();
                 let level =
                     vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
-                vllm.push(level.map_err(Failure::own)?);
+                beside.vllm.push(level.map_err(Failure::own)?);
             }
             // A share sees its own requests alone, and a cache those of all.
-            let all = records.filter(|_| plan.share.is_none());
+            let all = records.as_ref().filter(|_| plan.share.is_none());
             if let (Some(records), Some(level)) = (all, run.levels.last_mut()) {
                 let content = about.2.clone().of_level(&result.level);
-                level.find_reuse(&content, plan.level_seed(result.ordinal), &records);
+                level.find_reuse(&content, plan.level_seed(result.ordinal), records);
+            }
+            if self.library.is_some() {
+                beside.records.push(records);
             }
         }
         run.compare_repeats();
         run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
+        run.find_knee();
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         run.judge();
@@ -311,6 +345,9 @@ impl Session {
         }
         let path = files.destination.path();
         if let Err(unwritten) = files.destination.write(run) {
+            if self.library.is_some() {
+                return Err(Failure::own(unwritten.error));
+            }
             // What was measured is not given up: the text goes where it can still be kept.
             super::print(&unwritten.json)?;
             return Err(Failure::own(format!("{}; the result is on standard output", unwritten.error)));

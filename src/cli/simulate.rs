@@ -3,7 +3,7 @@
 //! Owns what the words of the command mean: a plan whose target is nobody, and the server in its place. `fit` finds
 //! such a server in a saved run, `engine` runs the plan.
 
-mod engine;
+pub(super) mod engine;
 pub mod fit;
 
 use std::path::Path;
@@ -20,6 +20,8 @@ use super::{print, say, script, tokens};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
 
+pub use crate::plan::NOBODY;
+
 /// A simulation as it was ordered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordered {
@@ -34,8 +36,6 @@ pub struct Ordered {
     pub fit: Option<String>,
 }
 
-/// The endpoint of a simulated plan: a plan has one, and this name is never found.
-pub const NOBODY: &str = "http://simulation.invalid:80";
 /// The model of a simulated plan.
 pub const SIMULATED: &str = "simulated";
 
@@ -144,7 +144,7 @@ fn fits_alone(words: &SimulateWords) -> Result<(), Error> {
 
 /// Refuses users who have no more than a duration to stop them, and answers that take no time: in virtual time no
 /// second would ever pass. (A step of a server with slots is never that short.)
-fn come_to_an_end(plan: &Plan, model: &Settings) -> Result<(), Error> {
+pub(super) fn come_to_an_end(plan: &Plan, model: &Settings) -> Result<(), Error> {
     let Serving::Fixed(fixed) = &model.serving else { return Ok(()) };
     let gaps = (plan.workload.output_tokens.mean() / f64::from(model.tokens_per_step)).ceil() - 1.0;
     // A draw evenly about zero that is cut off there is a quarter of its width on average.

@@ -42,6 +42,7 @@ pub(super) fn run(result: Result, into: &Destination) -> std::result::Result<Run
         findings: None,
         verdict: None,
         repeats: None,
+        knee: None,
         capacity: None,
         merged: None,
         imported: Some(about),
@@ -72,6 +73,7 @@ pub(super) fn run(result: Result, into: &Destination) -> std::result::Result<Run
             run.records_absent = Some("the imported file does not say when each request was sent".to_owned());
         }
     }
+    run.find_knee();
     Ok(run)
 }
 

@@ -11,6 +11,7 @@
 mod arrivals;
 mod behaviour;
 mod body;
+mod builder;
 mod check;
 mod client;
 mod conversation;
@@ -35,6 +36,7 @@ mod until;
 mod workload;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
+pub use builder::{NOBODY, PlanBuilder};
 pub use client::{Burn, Client, Driver, Timestamps};
 pub use conversation::{Conversation, Replies, Timing, TurnShares};
 pub use data::{Compat, DataSet, Filter, LengthRule};

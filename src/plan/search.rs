@@ -121,6 +121,14 @@ impl Search {
         high - low <= self.step(low) * (1.0 + 1e-9)
     }
 
+    /// Requests of a level that says nothing else: so many that good ones alone are enough to confirm the target, and a
+    /// hundred at least.
+    #[must_use]
+    pub fn usual_requests(&self) -> u64 {
+        let enough = 0.01f64.ln() / self.target.ln();
+        if enough.is_finite() { (enough.ceil() as u64).clamp(UNITS_MIN, UNITS_MAX) } else { UNITS_MIN }
+    }
+
     /// The level that is `like` another with `load` in place of its own, decided with `confidence`, and `times` times as
     /// long.
     #[must_use]
@@ -131,7 +139,7 @@ impl Search {
             Axis::Concurrency => {
                 level.load.users = Some(load as u32);
             }
-            Axis::Rate => level.load.arrivals = at_rate(level.load.arrivals, load),
+            Axis::Rate => level.load.arrivals = at_rate(&level.load.arrivals, load),
             Axis::Speedup => level.load.arrivals = Arrivals::Trace { speedup: load },
             Axis::InputLen => level.sizes.input_words = Some(load as u32),
             Axis::OutputLen => level.sizes.output_tokens = Some(load as u32),
@@ -154,9 +162,12 @@ impl Search {
     }
 }
 
+const UNITS_MIN: u64 = 100;
+const UNITS_MAX: u64 = 1_000_000;
+
 /// The same process at another rate.
-fn at_rate(arrivals: Arrivals, rate: f64) -> Arrivals {
-    match arrivals {
+pub(super) fn at_rate(arrivals: &Arrivals, rate: f64) -> Arrivals {
+    match *arrivals {
         Arrivals::Constant { .. } => Arrivals::Constant { rate },
         Arrivals::Gamma { burstiness, .. } => Arrivals::Gamma { rate, burstiness },
         _ => Arrivals::Poisson { rate },

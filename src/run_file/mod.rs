@@ -6,6 +6,7 @@
 mod capacity;
 mod chunks;
 pub mod detail;
+mod foreign;
 mod layout;
 pub mod merge;
 pub mod read;
@@ -17,6 +18,7 @@ mod wall;
 pub mod write;
 
 pub use chunks::Chunks;
+pub use foreign::Foreign;
 pub use read::{Loaded, ReadError};
 pub use records::Records;
 pub use schema::RunFile;

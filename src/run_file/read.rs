@@ -7,6 +7,7 @@ use std::{error, fmt, fs};
 use serde::Deserialize;
 
 use super::chunks::Chunks;
+use super::foreign::Foreign;
 use super::records::Records;
 use super::schema::{LevelBlock, RunFile, SCHEMA, SideFile, VERSION};
 use super::spool::Content;
@@ -71,6 +72,8 @@ pub enum ReadError {
     NotARunFile {
         /// The file.
         path: PathBuf,
+        /// What it is.
+        seen: Foreign,
     },
     /// A device, a pipe or a directory: what has no end could be read for ever, and the files beside a run are found
     /// by its name.
@@ -107,13 +110,19 @@ impl Loaded {
             return Err(ReadError::NotAFile { path: path.to_owned() });
         }
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidData => ReadError::NotARunFile { path: path.to_owned() },
+            io::ErrorKind::InvalidData => {
+                ReadError::NotARunFile { path: path.to_owned(), seen: Foreign::Binary }
+            }
             _ => ReadError::io(path, e),
         })?;
         let mut run = parse(&text, path)?;
         if run.verdict.is_none() {
             // A file from before there were verdicts.
             run.judge();
+        }
+        if run.knee.is_none() {
+            // From before there were knees.
+            run.find_knee();
         }
         let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
@@ -154,6 +163,7 @@ impl Loaded {
         }
         run.capacity = self.capacity_at(&records, slo)?;
         run.compare_repeats();
+        run.find_knee();
         Ok(run)
     }
 
@@ -257,9 +267,10 @@ pub fn parse(text: &str, path: &Path) -> Result<RunFile, ReadError> {
         version: u32,
     }
     let path = || path.to_owned();
-    let head: Head = serde_json::from_str(text).map_err(|_| ReadError::NotARunFile { path: path() })?;
+    let foreign = || ReadError::NotARunFile { path: path(), seen: Foreign::of(text) };
+    let head: Head = serde_json::from_str(text).map_err(|_| foreign())?;
     if head.schema != SCHEMA {
-        return Err(ReadError::NotARunFile { path: path() });
+        return Err(foreign());
     }
     if head.version > VERSION {
         return Err(ReadError::NewerVersion { path: path(), version: head.version });
@@ -292,9 +303,19 @@ impl fmt::Display for ReadError {
             ReadError::ForeignSideFile { path, what } => {
                 write!(f, "{} is not a file that this tokload can read: {what}", path.display())
             }
-            ReadError::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            ReadError::Io { path, source } => {
+                write!(f, "cannot read {}: {source}", path.display())?;
+                match source.kind() {
+                    io::ErrorKind::NotFound => f.write_str("; name the file that a run has saved"),
+                    _ => Ok(()),
+                }
+            }
             ReadError::Malformed { path, source } => {
-                write!(f, "{} is a run file, but not a whole one: {source}", path.display())
+                write!(
+                    f,
+                    "{} is a run file, but not a whole one: {source}; take the file as it was written, or measure again",
+                    path.display()
+                )
             }
             ReadError::NewerVersion { path, version } => write!(
                 f,
@@ -306,9 +327,11 @@ impl fmt::Display for ReadError {
                 "{} is not a regular file: save the run, and the files beside it, and name it by its path",
                 path.display()
             ),
-            ReadError::NotARunFile { path } => {
-                write!(f, "{} is not a tokload run file (JSON with schema \"{SCHEMA}\")", path.display())
-            }
+            ReadError::NotARunFile { path, seen } => write!(
+                f,
+                "{} is not a tokload run file (JSON with schema \"{SCHEMA}\"): {seen}",
+                path.display()
+            ),
             ReadError::NoRecords { path } => write!(
                 f,
                 "the records of {} are not there: other SLOs can be judged only from them (the file <name>.records, \

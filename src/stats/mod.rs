@@ -11,6 +11,7 @@
 //! | had the level a steady state, did the server keep up | [`trend`] |
 //! | how many were open when; counted meanwhile; do the records agree with it | [`inflight`]; [`running`]; [`little`] |
 //! | how far a figure would move if other stretches had been measured | [`bootstrap`] |
+//! | from which load on more brings no more throughput | [`knee`] |
 //! | what a closed loop hid, in imported data | [`backfill`] |
 
 pub mod backfill;
@@ -23,6 +24,7 @@ pub mod confidence;
 pub mod correlation;
 pub mod histogram;
 pub mod inflight;
+pub mod knee;
 pub mod little;
 pub mod order;
 pub mod quantile;

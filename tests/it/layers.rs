@@ -16,7 +16,7 @@ const FLOORS: [&[&str]; 9] = [
     &["engine", "pace", "load", "mock", "sim"],
     &["run_file", "import", "compare", "gate"],
     &["report"],
-    &["cli"],
+    &["cli", "harness"],
 ];
 
 /// What lies beneath everything knows what a stamp is; the other way round it would be a circle.

@@ -390,8 +390,13 @@ fn a_file_from_before_there_were_findings_is_judged_as_today() {
 fn other_schemas_and_newer_versions_are_refused_in_words() {
     let refusal = |text: &str| read::parse(text, Path::new("x.json")).unwrap_err().to_string();
     let not_ours = "x.json is not a tokload run file (JSON with schema \"tokload.run\")";
-    assert_eq!(refusal("not json"), not_ours);
-    assert_eq!(refusal(r#"{"schema": "other", "version": 1}"#), not_ours);
+    let elsewhere = "name the file that a run has saved";
+    assert_eq!(refusal("not json"), format!("{not_ours}: it is no JSON; {elsewhere}"));
+    let other = r#"{"schema": "other", "version": 1}"#;
+    assert_eq!(refusal(other), format!("{not_ours}: it is JSON of something else; {elsewhere}"));
+    assert!(refusal(r#"{"schema": "tokload.run", "vers"#).contains("it is JSON that breaks off in line 1"));
+    let theirs = r#"{"completed": 3, "request_throughput": 1.5, "duration": 2.0}"#;
+    assert!(refusal(theirs).contains("a result of vLLM's client; make one of it with tokload import FILE"));
     assert_eq!(
         refusal(r#"{"schema": "tokload.run", "version": 2, "levels": "of another form"}"#),
         "x.json has version 2 of the run file, this tokload reads up to 1: use a newer tokload"

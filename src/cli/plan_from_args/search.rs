@@ -42,8 +42,9 @@ pub fn prepared(own: &FindCapacityArgs, plan: &RunArgs, from_file: bool) -> Resu
     }
     let has_end = args.num_prompts.is_some() || args.max_sessions.is_some() || args.duration.is_some();
     if !has_end && vary != Axis::Speedup && !from_file {
-        args.num_prompts =
-            Some(usual_units(share_or("--target", &own.target, Search::along(vary).target)?).to_string());
+        let usual = Search::along(vary);
+        let target = share_or("--target", &own.target, usual.target)?;
+        args.num_prompts = Some(Search { target, ..usual }.usual_requests().to_string());
     }
     Ok(args)
 }
@@ -91,12 +92,3 @@ fn read_axis(text: &str) -> Result<Axis, Error> {
 fn share_or(option: &str, text: &Option<String>, usual: f64) -> Result<f64, Error> {
     text.as_deref().map_or(Ok(usual), |text| value::portion(option, text))
 }
-
-/// Requests of a level: so many that good ones alone are enough to confirm it, and a hundred at least.
-fn usual_units(target: f64) -> u64 {
-    let enough = 0.01f64.ln() / target.ln();
-    if enough.is_finite() { (enough.ceil() as u64).clamp(UNITS_MIN, UNITS_MAX) } else { UNITS_MIN }
-}
-
-const UNITS_MIN: u64 = 100;
-const UNITS_MAX: u64 = 1_000_000;

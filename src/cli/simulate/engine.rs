@@ -24,13 +24,7 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
     let Ordered { order, model, explain, .. } = ordered;
     let clock = RunClock::start();
     let files = Files::open(&order.output, &clock)?;
-    let settings = Settings {
-        model: SIMULATED.to_owned(),
-        max_model_len: u32::MAX,
-        serving: model.clone(),
-        ..Settings::default()
-    };
-    let server = Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)?;
+    let server = server(&model)?;
     let blocks = ScriptBlocks::of(script.as_ref());
     let target = Arc::new(target(&order.plan, script)?);
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
@@ -49,6 +43,7 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
         blocks,
         ends_within_s: f64::INFINITY,
         earlier: Vec::new(),
+        library: None,
     };
     let finished = session.simulate(&order.plan, target, server, files)?;
     show(&session, &finished)?;
@@ -58,8 +53,19 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
     conclude(finished, gate)
 }
 
+/// The modelled server, which answers to [`SIMULATED`].
+pub(in crate::cli) fn server(model: &crate::model::Settings) -> Result<Paper, Failure> {
+    let settings = Settings {
+        model: SIMULATED.to_owned(),
+        max_model_len: u32::MAX,
+        serving: model.clone(),
+        ..Settings::default()
+    };
+    Paper::new(settings, Stamp::ZERO).map_err(Failure::bad)
+}
+
 /// Bodies as they are sent to a server, for a route that leads nowhere.
-fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
+pub(in crate::cli) fn target(plan: &Plan, script: Option<Script>) -> Result<Target, Failure> {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     Ok(Target {
         routes: vec![Route::nowhere("simulated", plan.target.request_path(), headers).map_err(Failure::bad)?],

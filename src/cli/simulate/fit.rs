@@ -33,7 +33,7 @@ impl Estimate {
     /// When it cannot be read, and as [`of_run`](Estimate::of_run).
     pub fn of_file(path: &Path) -> Result<Estimate, Error> {
         let loaded = Loaded::open(path).map_err(|error| {
-            Error::new("--fit", error.to_string(), "name a saved run, a tokload-TIME.json")
+            Error::new("--fit", error.to_string(), "it takes a saved sweep of closed loops")
         })?;
         Estimate::of_run(&loaded.run)
     }

@@ -6,6 +6,7 @@
 use super::facts::{Facts, ms, number};
 use super::server;
 use crate::model::Settings;
+use crate::stats::knee::{Bend, Point, Sweep};
 
 /// The sentences, one paragraph each.
 pub(super) fn paragraphs(levels: &[Facts<'_>], model: Option<&Settings>) -> Vec<String> {
@@ -30,20 +31,13 @@ pub(super) fn paragraphs(levels: &[Facts<'_>], model: Option<&Settings>) -> Vec<
 /// The closed loops that one curve can be drawn through: one think time, users rising, all of whom sent.
 fn comparable<'f, 'a>(levels: &'f [Facts<'a>]) -> Vec<&'f Facts<'a>> {
     let mut curve: Vec<&Facts<'_>> = Vec::new();
-    for level in levels.iter().filter(|level| level.users.is_some() && all_sent(level)) {
+    for level in levels.iter().filter(|level| level.users.is_some() && level.all_came) {
         let follows = |last: &&Facts<'_>| level.users > last.users && level.think_s == last.think_s;
         if curve.last().is_none_or(follows) {
             curve.push(level);
         }
     }
     curve
-}
-
-/// Whether all users were there. With fewer requests than users the others never come; where some pause or fail, the most
-/// in flight does not tell.
-fn all_sent(level: &Facts<'_>) -> bool {
-    let came = |most: u64| most as f64 >= users(level);
-    level.think_s > 0.0 || level.not_ok > 0 || level.in_flight.is_none_or(|in_flight| came(in_flight.max))
 }
 
 /// Why there is a curve at all.
@@ -114,15 +108,14 @@ fn cause(a: &Facts<'_>, b: &Facts<'_>) -> Option<String> {
     })
 }
 
-/// The first level after which throughput does not grow, although there are clearly more users.
+/// The first level behind which throughput does not grow, and answers take longer.
 fn knee<'f, 'a>(closed: &[&'f Facts<'a>]) -> Option<&'f Facts<'a>> {
-    let last = closed.last()?;
-    let is_flat_from = |place: usize| {
-        let first = closed[place];
-        let no_more = |level: &&Facts<'_>| level.req_s <= first.req_s * (1.0 + FLAT);
-        users(last) >= MORE_USERS * users(first) && closed[place..].iter().all(no_more)
-    };
-    (0..closed.len()).find(|place| is_flat_from(*place)).map(|place| closed[place])
+    let point =
+        |level: &&Facts<'_>| Point { load: users(level), throughput: level.req_s, latency: level.e2e_ms };
+    let sweep = Sweep::of(&closed.iter().map(point).collect::<Vec<_>>());
+    let Some(Bend::Knee(place)) = sweep.bend() else { return None };
+    let load = sweep.points().get(place)?.load;
+    closed.iter().find(|level| users(level) == load).copied()
 }
 
 /// What happens to users beyond the knee.
@@ -283,14 +276,10 @@ const ROOM: f64 = 0.9;
 const SAME: f64 = 0.02;
 /// Share of a growth that is nearly all of it.
 const MOST: f64 = 0.8;
-/// Throughput does not grow within this share.
-const FLAT: f64 = 0.05;
-/// The same for answers under way, of which a short level has fewer at its beginning and end.
+/// Answers under way are as many within this share; a short level has fewer at its beginning and end.
 const FLAT_PLACES: f64 = 0.1;
 /// What a user adds is the time of a turn within this share.
 const SAME_TURN: f64 = 0.1;
-/// So many times the users are clearly more.
-const MORE_USERS: f64 = 1.25;
 /// Share of what is sent that must end.
 const KEPT_UP: f64 = 0.95;
 /// p99 over p50 of gaps that nobody interrupts, and of those that somebody does.

@@ -34,6 +34,8 @@ pub(super) struct Facts<'a> {
     pub(super) in_flight: Option<InFlight>,
     /// Requests that did not end well.
     pub(super) not_ok: u64,
+    /// Of a closed loop: all users were there.
+    pub(super) all_came: bool,
     /// Per request, over all its answers; 0 where not known.
     pub(super) output_tokens: f64,
     /// Per request and without those from a cache.
@@ -77,6 +79,7 @@ impl<'a> Facts<'a> {
             itl_ms: itl_ms(Quantile::P50).zip(itl_ms(Quantile::P99)),
             in_flight: level.in_flight,
             not_ok: level.counts.failed + level.counts.cancelled,
+            all_came: level.has_all_users(),
             output_tokens: tokens.output as f64 / ok as f64,
             prompt_tokens: (tokens.prompt_known > 0).then(|| {
                 tokens.prompt.saturating_sub(tokens.cached.unwrap_or(0)) as f64 / tokens.prompt_known as f64

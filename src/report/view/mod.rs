@@ -9,6 +9,7 @@ mod capacity;
 mod failures;
 mod findings;
 mod groups;
+mod knee;
 mod notes;
 mod places;
 mod quick;
@@ -180,8 +181,9 @@ impl View {
             verdict,
             findings,
             failures: failures::of(run),
-            notes: notes::of(run)
+            notes: knee::note(run)
                 .into_iter()
+                .chain(notes::of(run))
                 .chain(groups::notes(run))
                 .chain(until::notes(run))
                 .chain(turns::notes(run))

@@ -111,6 +111,7 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
     run.interrupted = members.iter().any(|member| member.loaded.run.interrupted);
     run.merged = Some(block(members, notes));
     run.compare_repeats();
+    run.find_knee();
     run.judge();
     Ok(run)
 }

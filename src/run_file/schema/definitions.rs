@@ -243,6 +243,11 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "as the figure",
         "mean of the runs of a load, each with requests of its own, and its interval: mean ± t(n - 1) * sd / sqrt(n), sd with n - 1",
     ),
+    (
+        "knee",
+        "users, requests/s or times",
+        "the lowest load of a sweep whose throughput the higher ones, up to the best of them, exceed by no more than 5 % on average, the highest load being at least 1.25 times it; a knee of the server where mean E2E of the highest load is at least 1.1 times that of the knee",
+    ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
 ];
 

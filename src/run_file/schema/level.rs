@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{DistributionBlock, by_metric};
+use super::distribution::{DistributionBlock, Unit, by_metric};
 use super::findings::FindingBlock;
 use super::group::GroupBlock;
 use super::merged::LevelShareBlock;
@@ -18,7 +18,7 @@ use crate::metrics::metric::Metric;
 use crate::plan::{Arrivals, Gaps, Level, Load, Share, Varying};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
-use crate::stats::Series;
+use crate::stats::{Quantile, Series};
 use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
@@ -308,6 +308,14 @@ impl From<WindowBlock> for Window {
 }
 
 impl LevelBlock {
+    /// The quantile of a latency, ms; `None` where the metric has no value, or where failures reach the quantile, which is
+    /// then no latency.
+    #[must_use]
+    pub fn quantile_ms(&self, metric: Metric, quantile: Quantile) -> Option<f64> {
+        let distribution = self.distributions.get(&metric).filter(|one| one.unit == Unit::Nanoseconds)?;
+        if distribution.fails(quantile) { None } else { Some(distribution.quantile(quantile)? / 1e6) }
+    }
+
     /// The rate that was asked for on average over the time that requests are counted in, per second; `None` where there
     /// is none, or the load is not known to this tokload.
     #[must_use]

@@ -9,6 +9,7 @@ mod distribution;
 mod findings;
 mod group;
 mod imported;
+mod knee;
 mod level;
 mod merged;
 mod part;
@@ -24,6 +25,7 @@ pub use distribution::{BoundsBlock, DistributionBlock, Unit};
 pub use findings::FindingBlock;
 pub use group::GroupBlock;
 pub use imported::ImportedBlock;
+pub use knee::{KneeBlock, LoadPoint, Served};
 pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
 };
@@ -88,6 +90,9 @@ pub struct RunFile {
     /// What the repeats of each load say together; absent where every level was run once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Vec<RepeatsBlock>>,
+    /// From which load on more brings no more throughput; absent where there is no sweep of three loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<KneeBlock>,
     /// What the search for capacity has found; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Found>,
@@ -295,6 +300,7 @@ impl RunFile {
             findings: None,
             verdict: None,
             repeats: None,
+            knee: None,
             capacity: None,
             merged: None,
             imported: None,

@@ -147,8 +147,10 @@ fn wrong_files_are_named_with_what_is_wrong() {
     fs::write(dir.path("half.records"), &records[..records.len() / 2]).unwrap();
     for (name, part) in [
         ("gone.json", "cannot read gone.json"),
+        ("gone.json", "; name the file that a run has saved"),
         ("foreign.json", "is not a tokload run file"),
-        ("cut.json", "is not a tokload run file"),
+        ("cut.json", "it is JSON that breaks off in line"),
+        ("base.records", "of a run with .records and .chunks beside it name the .json"),
         ("newer.json", "use a newer tokload"),
         ("half.json", "it was cut off"),
         ("/dev/zero", "is not a regular file"),
