@@ -514,7 +514,8 @@ pub struct RunArgs {
     /// a fact to store with the run, key=value; repeatable (default: none)
     #[argh(option, arg_name = "k=v")]
     pub metadata: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload; vllm for `bench serve`)
+    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload; vllm for `bench serve`,
+    /// aiperf for `profile`)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
@@ -625,7 +626,7 @@ pub struct ReportArgs {
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload)
+    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue

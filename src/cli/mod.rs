@@ -2,6 +2,7 @@
 //!
 //! Here, and in the live progress, the program prints: results on standard output, everything else on standard error.
 
+pub mod aiperf_result;
 pub mod aliases;
 pub mod args;
 mod check;
@@ -35,6 +36,7 @@ mod text_file;
 mod tokens;
 pub mod value;
 pub mod vllm_result;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

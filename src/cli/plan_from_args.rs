@@ -3,6 +3,7 @@
 //! Owns the rules by which options make levels. It opens no file, reads no clock and no environment: whatever it needs
 //! of the world is handed in as [`Surroundings`].
 
+use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
 use super::presets;
@@ -88,6 +89,8 @@ pub struct Output {
     pub detailed: bool,
     /// What of vLLM's is printed and saved.
     pub vllm: Option<VllmOutput>,
+    /// What of aiperf's is printed and saved.
+    pub aiperf: Option<AiperfOutput>,
     /// Name of the run.
     pub label: Option<String>,
     /// Facts to store with it.

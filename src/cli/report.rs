@@ -6,12 +6,12 @@ use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::metric_view::{MetricView, Words};
-use crate::cli::run::{exit_of, show_run, terminal_style};
+use crate::cli::run::{exit_of, show_run, terminal_style, terminal_width};
 use crate::cli::value::{self, Format};
-use crate::cli::{print, vllm_result, with_stdout};
+use crate::cli::{aiperf_result, print, vllm_result, with_stdout};
 use crate::model::Settings;
 use crate::plan::{Error, Slo};
-use crate::report::{explain, terminal, view, vllm};
+use crate::report::{aiperf, explain, terminal, view, vllm};
 use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
 
@@ -24,16 +24,17 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         }
     }
     let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
-    let vllm = as_vllm(args, &loaded)?;
+    let others = as_others(args, &loaded)?;
     let run = if args.goodput.is_empty() {
         loaded.run
     } else {
         let slo = value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?;
         loaded.judged_by(&slo).map_err(Failure::bad)?
     };
-    match vllm {
-        Some(levels) => vllm_result::show(&run, &levels, format, false)?,
-        None => show_run(&run, format, &[], None)?,
+    match others {
+        Shown::Vllm(levels) => vllm_result::show(&run, &levels, format, false)?,
+        Shown::Aiperf(levels) => aiperf_result::show(&run, &levels, format, terminal_width(), false)?,
+        Shown::Tokload => show_run(&run, format, &[], None)?,
     }
     if args.findings {
         let noted = view::noted(&run);
@@ -48,25 +49,35 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     Ok(exit_of(&run, args.strict))
 }
 
-/// The levels as vLLM's client would have them, where they are asked for.
-fn as_vllm(args: &ReportArgs, loaded: &Loaded) -> Result<Option<Vec<vllm::Level>>, Failure> {
+/// Whose numbers are shown, with the levels as that tool would have them.
+enum Shown {
+    Tokload,
+    Vllm(Vec<vllm::Level>),
+    Aiperf(Vec<aiperf::Level>),
+}
+
+fn as_others(args: &ReportArgs, loaded: &Loaded) -> Result<Shown, Failure> {
     let words = Words {
         view: args.metric_view.as_deref(),
         figures: args.percentile_metrics.as_deref(),
         percentiles: args.metric_percentiles.as_deref(),
     };
-    let is_wanted = words.view(MetricView::Tokload).map_err(Failure::bad)? == MetricView::Vllm;
+    let view = words.view(MetricView::Tokload).map_err(Failure::bad)?;
     let plan = loaded.run.plan.read().ok();
     let generates = plan.as_ref().is_none_or(|plan| plan.target.dialect.generates());
-    let Some(selection) = words.selection(is_wanted, generates).map_err(Failure::bad)? else {
-        return Ok(None);
-    };
+    let selection = words.selection(view == MetricView::Vllm, generates).map_err(Failure::bad)?;
     let slo = match plan {
         _ if !args.goodput.is_empty() => value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?,
         Some(plan) => plan.slo,
         None => Slo::default(),
     };
-    vllm::recorded(loaded, &slo, generates, &selection).map(Some).map_err(Failure::bad)
+    if let Some(selection) = selection {
+        return vllm::recorded(loaded, &slo, generates, &selection).map(Shown::Vllm).map_err(Failure::bad);
+    }
+    match view {
+        MetricView::Aiperf => aiperf::recorded(loaded, &slo).map(Shown::Aiperf).map_err(Failure::bad),
+        MetricView::Tokload | MetricView::Vllm => Ok(Shown::Tokload),
+    }
 }
 
 /// Refuses `option`, which prints text, where the output is not for reading.

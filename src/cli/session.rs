@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cli::aiperf_result;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
@@ -16,10 +17,10 @@ use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, pro
 use crate::metrics::{Phase, Record};
 use crate::mock::Paper;
 use crate::pace::Kernel;
-use crate::plan::{Client, Driver, Plan, Secrets};
+use crate::plan::{Client, Driver, Plan, Secrets, Slo};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
-use crate::report::vllm;
+use crate::report::{aiperf, requests, vllm};
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, ReuseBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
@@ -63,12 +64,19 @@ pub(super) struct Finished {
     pub(super) run: RunFile,
     /// Where it is saved; `None` if it is not.
     pub(super) saved: Option<PathBuf>,
-    /// Its levels as vLLM's client would have them; empty where that is not wanted.
-    pub(super) vllm: Vec<vllm::Level>,
-    /// The files that vLLM's client would have written.
-    pub(super) vllm_saved: Vec<PathBuf>,
+    /// Its levels as other tools would have them.
+    pub(super) others: Others,
+    /// The files that these tools would have written.
+    pub(super) others_saved: Vec<PathBuf>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
+}
+
+/// The levels of a run as other tools would have them; empty where that is not wanted.
+#[derive(Default)]
+pub(super) struct Others {
+    pub(super) vllm: Vec<vllm::Level>,
+    pub(super) aiperf: Vec<aiperf::Level>,
 }
 
 /// Files of a run, opened before anything is measured.
@@ -205,16 +213,13 @@ impl Session {
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
         let Conducted { driven, hunt } = conducted;
-        let mut vllm = Vec::new();
-        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut vllm))?;
+        let mut others = Others::default();
+        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut others))?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
-        let wanted = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref());
-        let vllm_saved = wanted.map_or(Ok(Vec::new()), |file| {
-            vllm_result::save(&run, &vllm, file, self.output.dir.as_deref())
-        })?;
+        let others_saved = self.save_others(&run, &others)?;
         let failed = driven.failed.map(Failure::from).or_else(|| spooled.err());
-        Ok(Finished { run, saved, vllm, vllm_saved, failed })
+        Ok(Finished { run, saved, others, others_saved, failed })
     }
 
     /// Whether a level half as long again as the last one would still end in time.
@@ -264,7 +269,7 @@ impl Session {
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock, &Content),
         conducted: (&Driven, Option<Hunt>),
-        (spools, vllm): (&Spools, &mut Vec<vllm::Level>),
+        (spools, others): (&Spools, &mut Others),
     ) -> Result<RunFile, Failure> {
         let (driven, mut hunt) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
@@ -283,14 +288,7 @@ impl Session {
             let users = summary::Users::of(&result.level.load, plan.own_share());
             let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
             run.push(result, &summary::level(&input));
-            if let (Some(wanted), Some(records), Some(block)) =
-                (&self.output.vllm, &records, run.levels.last())
-            {
-                let generates = plan.target.dialect.generates();
-                let level =
-                    vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
-                vllm.push(level.map_err(Failure::own)?);
-            }
+            self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others)?;
             // A share sees its own requests alone, and a cache those of all.
             let all = records.filter(|_| plan.share.is_none());
             let reuse =
@@ -305,6 +303,45 @@ impl Session {
         run.scrub(&secrets);
         run.judge();
         Ok(run)
+    }
+
+    /// Adds the last level of `run` to `others`, as far as they are wanted; `chunks` stands at its first record.
+    fn view_as_others(
+        &self,
+        run: &RunFile,
+        records: Option<&[Record]>,
+        chunks: Option<&mut Chunks>,
+        slo: &Slo,
+        others: &mut Others,
+    ) -> Result<(), Failure> {
+        let wanted = (&self.output.vllm, &self.output.aiperf);
+        let (Some(records), Some(block)) = (records, run.levels.last()) else { return Ok(()) };
+        if wanted.0.is_none() && wanted.1.is_none() {
+            return Ok(());
+        }
+        let requests = requests::of_level(block, records, chunks).map_err(Failure::own)?;
+        if let Some(wanted) = wanted.0 {
+            let generates = run.plan.read().map_or(true, |plan| plan.target.dialect.generates());
+            let level = vllm::level(block, &requests, slo, generates, &wanted.selection);
+            others.vllm.push(level.map_err(Failure::own)?);
+        }
+        if wanted.1.is_some() {
+            others.aiperf.push(aiperf::level(run, block, &requests, slo));
+        }
+        Ok(())
+    }
+
+    /// Writes what other tools would have written; returns the names.
+    fn save_others(&self, run: &RunFile, others: &Others) -> Result<Vec<PathBuf>, Failure> {
+        let dir = self.output.dir.as_deref();
+        let mut saved = Vec::new();
+        if let Some(file) = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref()) {
+            saved.extend(vllm_result::save(run, &others.vllm, file, dir)?);
+        }
+        if self.output.aiperf.as_ref().is_some_and(|wanted| wanted.is_saved) {
+            saved.extend(aiperf_result::save(run, &others.aiperf, dir)?);
+        }
+        Ok(saved)
     }
 
     fn save(&self, run: &mut RunFile, files: &Files) -> Result<Option<PathBuf>, Failure> {

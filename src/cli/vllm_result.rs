@@ -1,6 +1,6 @@
 //! vLLM's block on standard output and its file: `--metric-view vllm`, `--save-result` and what belongs to them.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::say;
 use super::value::Format;
+use super::whole_file::replace;
 use super::with_stdout;
 use crate::plan::{Error, Gaps};
 use crate::report::View;
@@ -81,7 +82,8 @@ pub(super) fn save(
                 number += 1;
                 path = within(dir, &format!("{}-{number}.json", name.trim_end_matches(".json")));
             }
-            replace(&path, &object)?;
+            let text = Value::Object(object);
+            replace(&path, |out| write!(out, "{text}"))?;
         }
         if !places.contains(&path) {
             places.push(path);
@@ -176,20 +178,6 @@ fn append(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
     file.write_all(line.as_bytes()).map_err(failed)
 }
 
-/// Under a temporary name first, so that nobody ever reads half of it.
-fn replace(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::own(format!("{}: {error}", path.display()));
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let line = serde_json::to_string(object).map_err(|error| failed(error.into()))?;
-    fs::write(&part, line).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        // What is left of it is of no use; that it cannot be removed is the smaller trouble.
-        let _ = fs::remove_file(&part);
-        failed(error)
-    })
-}
-
 /// What the numbers are, and where the others stand.
 const DEFINITIONS: &str = "these are vLLM's definitions over all requests of the level, without a warm-up cut: \
     percentiles by linear interpolation, failed requests left out; TTFT is of the first event with text, where vLLM's \
@@ -197,6 +185,8 @@ const DEFINITIONS: &str = "these are vLLM's definitions over all requests of the
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -205,18 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn results_are_written_whole_or_added_as_lines() {
+    fn results_are_added_as_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         let object: Map<String, Value> = [("completed".to_owned(), Value::from(1))].into_iter().collect();
-        replace(&path, &object).unwrap();
-        replace(&path, &object).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), r#"{"completed":1}"#);
+        append(&path, &object).unwrap();
         append(&path, &object).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"completed\":1}\n{\"completed\":1}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-        let nowhere = folder.path().join("none").join("a.json");
-        assert!(replace(&nowhere, &object).is_err() && append(&nowhere, &object).is_err());
+        assert!(append(&folder.path().join("none").join("a.json"), &object).is_err());
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
 //! they hang together.
 
+pub mod aiperf;
 pub mod check;
 pub mod explain;
+pub mod export;
 pub mod format;
 pub mod json;
 pub mod progress;
+pub mod requests;
 pub mod selftest;
 pub mod side_by_side;
 pub mod terminal;
