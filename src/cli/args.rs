@@ -495,6 +495,10 @@ pub struct RunArgs {
     /// also save the time of every event (default: off)
     #[argh(switch)]
     pub save_chunks: bool,
+    /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
+    /// csv-records, hdrlog, vllm (default: none)
+    #[argh(option, arg_name = "form=path")]
+    pub export: Vec<String>,
     /// directory for the files that are saved without a path, made where there is none (default: the current one)
     #[argh(option, arg_name = "dir")]
     pub result_dir: Option<String>,
@@ -636,6 +640,13 @@ pub struct ReportArgs {
     /// percentiles of vLLM's block, a comma list of numbers from 0 to 100 (default: 99)
     #[argh(option, arg_name = "p,...")]
     pub metric_percentiles: Option<String>,
+    /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
+    /// csv-records, hdrlog, vllm (default: none)
+    #[argh(option, arg_name = "form=path")]
+    pub export: Vec<String>,
+    /// write over what is there, for --export (default: off)
+    #[argh(switch)]
+    pub force: bool,
     /// result on standard output: table or json (default: table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,

@@ -8,6 +8,7 @@ pub mod args;
 mod check;
 mod compare;
 pub mod exit;
+pub mod export;
 mod failure;
 mod find_capacity;
 mod help;

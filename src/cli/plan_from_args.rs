@@ -6,6 +6,7 @@
 use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
+use super::export::Export;
 use super::presets;
 use super::value::{self, Format};
 use super::vllm_result::VllmOutput;
@@ -87,6 +88,8 @@ pub struct Output {
     pub force: bool,
     /// Save the records as JSON lines too.
     pub detailed: bool,
+    /// Forms of other tools that it is written in.
+    pub exports: Vec<Export>,
     /// What of vLLM's is printed and saved.
     pub vllm: Option<VllmOutput>,
     /// What of aiperf's is printed and saved.

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
+use crate::cli::export::Export;
 use crate::cli::failure::Failure;
 use crate::cli::metric_view::{MetricView, Words};
-use crate::cli::run::{exit_of, show_run, terminal_style, terminal_width};
+use crate::cli::run::{exit_of, name_files, show_run, terminal_style, terminal_width};
 use crate::cli::value::{self, Format};
 use crate::cli::{aiperf_result, print, vllm_result, with_stdout};
 use crate::model::Settings;
@@ -24,18 +25,24 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         }
     }
     let loaded = Loaded::open(Path::new(&args.run)).map_err(Failure::bad)?;
-    let others = as_others(args, &loaded)?;
-    let run = if args.goodput.is_empty() {
-        loaded.run
-    } else {
-        let slo = value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?;
-        loaded.judged_by(&slo).map_err(Failure::bad)?
+    let exports = Export::all(&args.export).map_err(Failure::bad)?;
+    exports.iter().try_for_each(|export| export.check(args.force)).map_err(Failure::bad)?;
+    let slo = slo(args, &loaded.run)?;
+    let others = as_others(args, &loaded, &slo)?;
+    let mut written = Vec::new();
+    for export in &exports {
+        written.extend(export.write(&loaded, &slo)?);
+    }
+    let run = match args.goodput.is_empty() {
+        true => loaded.run,
+        false => loaded.judged_by(&slo).map_err(Failure::bad)?,
     };
     match others {
         Shown::Vllm(levels) => vllm_result::show(&run, &levels, format, false)?,
         Shown::Aiperf(levels) => aiperf_result::show(&run, &levels, format, terminal_width(), false)?,
         Shown::Tokload => show_run(&run, format, &[], None)?,
     }
+    name_files(format, None, &written)?;
     if args.findings {
         let noted = view::noted(&run);
         with_stdout(|mut out| {
@@ -56,7 +63,7 @@ enum Shown {
     Aiperf(Vec<aiperf::Level>),
 }
 
-fn as_others(args: &ReportArgs, loaded: &Loaded) -> Result<Shown, Failure> {
+fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Failure> {
     let words = Words {
         view: args.metric_view.as_deref(),
         figures: args.percentile_metrics.as_deref(),
@@ -66,18 +73,21 @@ fn as_others(args: &ReportArgs, loaded: &Loaded) -> Result<Shown, Failure> {
     let plan = loaded.run.plan.read().ok();
     let generates = plan.as_ref().is_none_or(|plan| plan.target.dialect.generates());
     let selection = words.selection(view == MetricView::Vllm, generates).map_err(Failure::bad)?;
-    let slo = match plan {
-        _ if !args.goodput.is_empty() => value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?,
-        Some(plan) => plan.slo,
-        None => Slo::default(),
-    };
     if let Some(selection) = selection {
-        return vllm::recorded(loaded, &slo, generates, &selection).map(Shown::Vllm).map_err(Failure::bad);
+        return vllm::recorded(loaded, slo, generates, &selection).map(Shown::Vllm).map_err(Failure::bad);
     }
     match view {
-        MetricView::Aiperf => aiperf::recorded(loaded, &slo).map(Shown::Aiperf).map_err(Failure::bad),
+        MetricView::Aiperf => aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad),
         MetricView::Tokload | MetricView::Vllm => Ok(Shown::Tokload),
     }
+}
+
+/// The limits that requests are judged by: those that were typed, or the run's own.
+fn slo(args: &ReportArgs, run: &RunFile) -> Result<Slo, Failure> {
+    if !args.goodput.is_empty() {
+        return value::goodput("--goodput", &args.goodput).map_err(Failure::bad);
+    }
+    Ok(run.plan.read().map_or_else(|_| Slo::default(), |plan| plan.slo))
 }
 
 /// Refuses `option`, which prints text, where the output is not for reading.

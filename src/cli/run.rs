@@ -286,7 +286,7 @@ pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String])
 }
 
 /// Names the files that were written, where somebody reads it.
-fn name_files(format: Format, saved: Option<&str>, others: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn name_files(format: Format, saved: Option<&str>, others: &[PathBuf]) -> Result<(), Failure> {
     if format == Format::Table {
         saved.iter().try_for_each(|saved| print(&format!("saved {saved}")))?;
         others.iter().try_for_each(|path| print(&format!("saved {}", path.display())))?;

@@ -92,6 +92,7 @@ const OWN_DESCRIPTORS: u64 = 64;
 impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
+        output.exports.iter().try_for_each(|export| export.check(output.force)).map_err(Failure::bad)?;
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
         let dir = output.dir.as_deref().unwrap_or(".");
         fs::create_dir_all(dir).map_err(|error| {
@@ -217,7 +218,7 @@ impl Session {
         let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut others))?;
         let spooled = spools.finish(&mut run, files.temporary);
         let saved = self.save(&mut run, &files)?;
-        let others_saved = self.save_others(&run, &others)?;
+        let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo)?;
         let failed = driven.failed.map(Failure::from).or_else(|| spooled.err());
         Ok(Finished { run, saved, others, others_saved, failed })
     }
@@ -332,7 +333,13 @@ impl Session {
     }
 
     /// Writes what other tools would have written; returns the names.
-    fn save_others(&self, run: &RunFile, others: &Others) -> Result<Vec<PathBuf>, Failure> {
+    fn save_others(
+        &self,
+        run: &RunFile,
+        others: &Others,
+        stored: Option<&Path>,
+        slo: &Slo,
+    ) -> Result<Vec<PathBuf>, Failure> {
         let dir = self.output.dir.as_deref();
         let mut saved = Vec::new();
         if let Some(file) = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref()) {
@@ -340,6 +347,12 @@ impl Session {
         }
         if self.output.aiperf.as_ref().is_some_and(|wanted| wanted.is_saved) {
             saved.extend(aiperf_result::save(run, &others.aiperf, dir)?);
+        }
+        if let Some(stored) = stored.filter(|_| !self.output.exports.is_empty()) {
+            let loaded = Loaded::open(stored).map_err(Failure::own)?;
+            for export in &self.output.exports {
+                saved.extend(export.write(&loaded, slo)?);
+            }
         }
         Ok(saved)
     }

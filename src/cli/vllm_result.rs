@@ -11,11 +11,10 @@ use super::say;
 use super::value::Format;
 use super::whole_file::replace;
 use super::with_stdout;
-use crate::plan::{Error, Gaps};
+use crate::plan::Error;
 use crate::report::View;
 use crate::report::vllm::{self, Level, Saved, Selection};
 use crate::run_file::RunFile;
-use crate::run_file::schema::SIMULATED_SERVER;
 
 /// What of vLLM's is wanted of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +67,7 @@ pub(super) fn save(
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut places: Vec<PathBuf> = Vec::new();
     for level in levels {
-        let saved = about(run, level, file.detailed);
+        let saved = Saved::of(run, level, file.detailed);
         let object = vllm::to_json(level, &saved);
         let name = file.name.clone().unwrap_or_else(|| vllm::file_name(level, &saved));
         let mut path = within(dir, &name);
@@ -97,7 +96,7 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
     match format {
         Format::Json => with_stdout(|out| {
             for level in levels {
-                let object = vllm::to_json(level, &about(run, level, false));
+                let object = vllm::to_json(level, &Saved::of(run, level, false));
                 writeln!(out, "{}", Value::Object(object))?;
             }
             Ok(())
@@ -131,39 +130,6 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
     Ok(())
 }
 
-fn about(run: &RunFile, level: &Level, detailed: bool) -> Saved {
-    let plan = run.plan.read().ok();
-    let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
-    let setting = block.and_then(|block| block.setting.read().ok());
-    let target = plan.as_ref().map(|plan| &plan.target);
-    let mut metadata = run.metadata.clone();
-    metadata.remove(SIMULATED_SERVER);
-    Saved {
-        date: date(&run.created),
-        backend: target.map_or_else(String::new, |target| target.dialect.name().to_owned()),
-        label: run.label.clone(),
-        model: target.and_then(|target| target.models.first().cloned()).unwrap_or_default(),
-        num_prompts: setting
-            .as_ref()
-            .and_then(|level| level.stop.units)
-            .unwrap_or(level.answers.len() as u64),
-        metadata,
-        burstiness: match setting.and_then(|level| level.load.arrivals.gaps()) {
-            Some(Gaps::Gamma { burstiness }) => burstiness,
-            // vLLM's way to say equal gaps, for which JSON has no number: null.
-            Some(Gaps::Constant) => f64::INFINITY,
-            _ => 1.0,
-        },
-        detailed,
-    }
-}
-
-/// `2026-11-30T20:44:53.000000042Z` as vLLM writes it, `20261130-204453`.
-fn date(created: &str) -> String {
-    let seconds = created.split('.').next().unwrap_or_default();
-    seconds.trim_end_matches('Z').replace(['-', ':'], "").replace('T', "-")
-}
-
 fn within(dir: Option<&str>, name: &str) -> PathBuf {
     dir.map_or_else(|| PathBuf::from(name), |dir| Path::new(dir).join(name))
 }
@@ -188,11 +154,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-
-    #[test]
-    fn dates_are_vllms() {
-        assert_eq!(date("2026-11-30T20:44:53.000000042Z"), "20261130-204453");
-    }
 
     #[test]
     fn results_are_added_as_lines() {

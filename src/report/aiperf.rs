@@ -19,6 +19,7 @@ mod grid;
 mod json;
 mod lines;
 mod metric;
+mod saved;
 mod stats;
 mod sweeps;
 
@@ -26,10 +27,13 @@ pub use answer::{Answer, Failure, Value};
 pub use block::{WIDTH_MIN, WIDTH_OF_FILES, width, write, write_errors};
 pub use collect::{level, recorded};
 pub use csv::write as write_csv;
-pub use json::{Saved, to_json};
+pub use json::to_json;
 pub use lines::write as write_lines;
 pub use metric::{Group, Metric};
+pub use saved::Saved;
 pub use stats::Stats;
+
+pub use super::export::write_aiperf_files as write_files;
 
 use crate::plan::Slo;
 

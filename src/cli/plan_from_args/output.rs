@@ -2,10 +2,12 @@
 
 use super::{Output, RunArgs, Tool, value};
 use crate::cli::aiperf_result::AiperfOutput;
+use crate::cli::export::Export;
 use crate::cli::metric_view::{MetricView, Words};
 use crate::cli::value::Format;
 use crate::cli::vllm_result::{ResultFile, VllmOutput};
 use crate::plan::{Error, Plan};
+use crate::report::export::Needs;
 
 /// Reads what becomes of the result, and sets in `plan` what has to be kept for that.
 pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Output, Error> {
@@ -16,6 +18,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             ("--result-dir", args.result_dir.is_some()),
             ("--save-detailed", args.save_detailed && !saves_vllms),
             ("--save-chunks", args.save_chunks),
+            ("--export", !args.export.is_empty()),
         ] {
             if given {
                 return Err(Error::new(option, "contradicts --no-save", "give one of them"));
@@ -27,6 +30,8 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         Tool::Aiperf => MetricView::Aiperf,
         Tool::Tokload => MetricView::Tokload,
     })?;
+    let exports = Export::all(&args.export)?;
+    let needs = exports.iter().map(Export::needs).max().unwrap_or(Needs::Nothing);
     let vllm = vllm(args, tool, view, plan)?;
     // aiperf always leaves its files behind.
     let aiperf = AiperfOutput {
@@ -39,6 +44,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             ("--save-detailed", args.save_detailed),
             ("--save-chunks", args.save_chunks),
             ("--save-result", saves_vllms),
+            ("--export", needs > Needs::Nothing),
             ("--metric-view", vllm.is_some() || aiperf.is_some()),
         ] {
             if given {
@@ -49,7 +55,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
     }
     plan.keep.records &= !args.no_records;
     // Others' numbers have a value for each event.
-    plan.keep.chunks |= args.save_chunks || vllm.is_some() || aiperf.is_some();
+    plan.keep.chunks |= args.save_chunks || vllm.is_some() || aiperf.is_some() || needs == Needs::Events;
     Ok(Output {
         file: args.output_file.clone(),
         share: plan.share,
@@ -57,6 +63,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         no_save: args.no_save,
         force: args.force,
         detailed: args.save_detailed && !args.no_save,
+        exports,
         vllm,
         aiperf,
         label: args.label.clone(),

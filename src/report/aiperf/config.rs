@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::json::Saved;
+use super::Saved;
 use crate::api::Dialect;
 use crate::plan::{Arrivals, Plan};
 

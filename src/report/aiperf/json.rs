@@ -2,28 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Figure, Level, Stats, VERSION, config, lines};
-use crate::plan::{self, Plan};
+use super::{Figure, Level, Saved, Stats, VERSION, config, lines};
 use crate::run_file::WallTime;
-
-/// What the object says beside the numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Saved {
-    /// The command line, without secrets.
-    pub command_line: Vec<String>,
-    /// The version of tokload.
-    pub version: String,
-    /// The plan, if it can be read.
-    pub plan: Option<Plan>,
-    /// The level's setting, if it can be read.
-    pub setting: Option<plan::Level>,
-    /// The label of the run.
-    pub label: Option<String>,
-    /// The label of the level.
-    pub level: String,
-    /// Which of several rounds over all levels it is of, from 0.
-    pub round: usize,
-}
 
 /// The object of a level, in the form of [`VERSION`]. It does not say to be aiperf's: `tokload_version` stands in the
 /// place of `aiperf_version`.

@@ -68,7 +68,8 @@ struct Life<'a> {
 
 impl<'a> Life<'a> {
     fn of(answer: &'a Answer, begun_ns: u64) -> Life<'a> {
-        let at = |ns: u64| ns as f64 - begun_ns as f64;
+        // Subtracted as integers: so long after 1970 the steps of a float are 256 ns.
+        let at = |ns: u64| (i128::from(ns) - i128::from(begun_ns)) as f64;
         let is_ok = answer.failure.is_none();
         let ttft_ns = answer.ttft_ns.filter(|_| is_ok);
         let tokens = |count: Option<u64>| count.filter(|_| is_ok).map(|count| count as f64);
