@@ -35,7 +35,7 @@ OF_THE_WINDOW = re.compile(r"^(effective|active)_|^tokens_in_flight$|throughput|
 
 def runs(tokload):
     """The runs that are compared: a name, the command, and what to start beforehand."""
-    model = "--slots 4 --base-ms 8 --per-token-ms 0.05"
+    model = "--slots 4 --base-ms 8"
     mock = "--ttft 20 --itl 5 --port 0"
     yield "closed", f"simulate {model} --max-concurrency 4 --num-prompts 60 --goodput ttft:40 tpot:12", None
     yield "open", f"simulate {model} --request-rate 6 --num-prompts 80 --num-warmups 4", None
@@ -66,9 +66,13 @@ def make(tokload, name, command, server):
     try:
         if server:
             started = subprocess.Popen(
-                [tokload, "mock-server", *server.split()], cwd=folder, stdout=subprocess.PIPE, text=True
+                [tokload, "mock-server", *server.split()],
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
             )
-            url = re.search(r"http://\S+?(?=[,\s])", started.stdout.readline()).group(0)
+            url = re.search(r"http://\S+?(?=[,\s])", started.stderr.readline()).group(0)
             command += f" --url {url}"
         words = [tokload, *command.split(), "-q", "--no-progress"]
         if not command.startswith("profile"):
@@ -120,7 +124,10 @@ def numbers(ours, loaded, records):
     def native(tag, measured):
         of = MetricRegistry.get_class(tag)
         shown = of.display_unit or of.unit
-        convert = (lambda x: x) if shown == of.unit else (lambda x: shown.convert_to(of.unit, x))
+        # What is measured in whole nanoseconds stands in the file in milliseconds.
+        whole = shown != of.unit and tag != "inter_token_latency"
+        convert = lambda x: round(shown.convert_to(of.unit, x)) if whole else shown.convert_to(of.unit, x)
+        convert = convert if shown != of.unit else (lambda x: x)
         value = measured.value
         return [convert(x) for x in value] if isinstance(value, list) else convert(value)
 
@@ -144,9 +151,12 @@ def numbers(ours, loaded, records):
             data = MetricRecordsData(metadata=record.metadata, metrics=metrics, error=record.error)
             await accumulator.process_record(data)
         nanos = lambda at: round(at.timestamp() * 1e6) * 1000 - zero
-        window = ExportContext(
-            start_ns=nanos(loaded.start_time), end_ns=nanos(loaded.end_time), phase=CreditPhase.PROFILING
-        )
+        phase = [record.metadata for record in records if str(record.metadata.benchmark_phase) == "profiling"]
+        # The first is due when the window begins, of which the file has whole microseconds.
+        begun = min(metadata.credit_issued_ns for metadata in phase)
+        if not 0 <= begun - nanos(loaded.start_time) < 1000:
+            raise ValueError(f"the window begins {begun - nanos(loaded.start_time)} ns before its first request")
+        window = ExportContext(start_ns=begun, end_ns=nanos(loaded.end_time), phase=CreditPhase.PROFILING)
         return await accumulator.export_results(window)
 
     theirs = asyncio.run(fed()).results

@@ -1,6 +1,7 @@
 //! The integration tests: one binary, one module per subject.
 
 mod aggregates;
+mod aiperf_report;
 mod api_captures;
 mod args;
 mod arrivals;
