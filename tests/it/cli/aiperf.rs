@@ -21,7 +21,7 @@ fn avg(tables: &str, row: &str) -> f64 {
 fn profile_prints_aiperfs_tables_and_leaves_its_files() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
     let profile = format!(
-        "profile -m org/m --url {} --endpoint-type chat --streaming --concurrency 2 --isl 8 --osl 5 \
+        "profile -m m --url {} --endpoint-type chat --streaming --concurrency 2 --isl 8 --osl 5 \
          --warmup-request-count 2 --goodput time_to_first_token:60000",
         url(&mock)
     );
@@ -41,7 +41,7 @@ fn profile_prints_aiperfs_tables_and_leaves_its_files() {
     assert!(avg(&said.out, "Time to First Token (ms)") >= 5.0);
     assert!((1.0..50.0).contains(&avg(&said.out, "Inter Token Latency (ms)")));
     assert!(said.err.contains("aiperf's definitions"), "{}", said.err);
-    let folder = dir.path("artifacts/org_m-openai-chat-concurrency2");
+    let folder = dir.path("artifacts/m-openai-chat-concurrency2");
     let saved = json(&folder.join("profile_export_aiperf.json"));
     assert_eq!(saved["schema_version"], "1.4");
     assert_eq!(saved["request_count"]["avg"], 8.0);
@@ -55,7 +55,10 @@ fn profile_prints_aiperfs_tables_and_leaves_its_files() {
     let gaps = |line: &Value| line["metrics"]["inter_chunk_latency"]["value"].as_array().unwrap().len();
     assert!(lines.iter().all(|line| gaps(line) == 4), "{lines:?}");
     let csv = fs::read_to_string(folder.join("profile_export_aiperf.csv")).unwrap();
-    assert!(csv.contains("\r\nTime to First Token (ms),") && csv.contains("\r\nRequest Count,8.00\r\n"), "{csv}");
+    assert!(
+        csv.contains("\r\nTime to First Token (ms),") && csv.contains("\r\nRequest Count,8.00\r\n"),
+        "{csv}"
+    );
 
     // What is printed is what the saved run gives again, and we read what we write.
     let run = said.out.lines().find_map(|line| line.strip_prefix("saved tokload-")).unwrap();
@@ -96,13 +99,19 @@ fn failures_stand_in_a_table_of_their_own() {
     ));
     assert_eq!(said.code, 0, "{said:?}");
     let errors = said.out.split("LLM Metrics").next().unwrap();
-    assert!(errors.contains("NVIDIA AIPerf | Error Summary") && errors.contains("Service Unavailable"), "{errors}");
+    assert!(
+        errors.contains("NVIDIA AIPerf | Error Summary") && errors.contains("Service Unavailable"),
+        "{errors}"
+    );
     assert_eq!(avg(&said.out, "Request Error Rate (%)"), 25.0, "{}", said.out);
     assert!(said.out.contains("Request Latency (error-adjusted)"), "{}", said.out);
     assert!(said.err.contains("verdict: invalid (failures"), "{said:?}");
     let saved = json(&dir.path("out/profile_export_aiperf.json"));
     assert_eq!(saved["error_summary"][0]["error_details"]["code"], 503);
-    assert_eq!((&saved["error_summary"][0]["count"], &saved["error_request_count"]["avg"]), (&2.into(), &2.0.into()));
+    assert_eq!(
+        (&saved["error_summary"][0]["count"], &saved["error_request_count"]["avg"]),
+        (&2.into(), &2.0.into())
+    );
 }
 
 #[test]
@@ -127,7 +136,8 @@ const FORMS: [&str; 6] = ["aiperf", "csv", "csv-records", "hdrlog", "hgrm", "vll
 /// All forms of the run `run` below the folder `to`, none of which has a number that is none.
 fn export(dir: &Dir, run: &str, to: &str) {
     let exports: Vec<String> = FORMS.iter().map(|form| format!("--export {form}={to}/{form}")).collect();
-    dir.tokload(&format!("report {run} {}", exports.join(" "))).shows(0);
+    let said = dir.tokload(&format!("report {run} {}", exports.join(" ")));
+    assert_eq!(said.code, 0, "{said:?}");
     for form in FORMS {
         clean(&dir.path(to).join(form));
     }
@@ -205,7 +215,8 @@ fn runs_that_have_hardly_anything_are_written_too() {
     for share in ["1/2", "2/2"] {
         dir.tokload(&format!("{shares} --share {share} --output-file s.json")).shows(0);
     }
-    dir.tokload("merge s.share-1-of-2.json s.share-2-of-2.json --output-file merged.json").shows(0);
+    let merged = dir.tokload("merge s.share-1-of-2.json s.share-2-of-2.json --output-file merged.json");
+    assert_eq!(merged.code, 0, "{merged:?}");
     export(&dir, "merged.json", "merged");
     assert_eq!(json_lines(&dir.path("merged/aiperf/profile_export.jsonl")).len(), 8 + warmups(&dir));
 
