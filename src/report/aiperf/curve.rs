@@ -13,7 +13,6 @@ pub(super) struct Curve {
 
 impl Curve {
     /// The sum of `changes`, each a time and what is added there. At the same time what ends goes before what begins.
-
     pub(super) fn of(mut changes: Vec<(f64, f64)>) -> Curve {
         changes.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1 > 0.0).cmp(&(b.1 > 0.0))));
         let mut now = 0.0;
@@ -31,7 +30,6 @@ impl Curve {
     }
 
     /// This over `other`, 0 where `other` is.
-
     pub(super) fn over(&self, other: &Curve) -> Curve {
         if self.at.is_empty() || other.at.is_empty() {
             return Curve::default();
@@ -43,7 +41,6 @@ impl Curve {
     }
 
     /// Its statistics from `from` to `until`, times `scale`; zeros where there is nothing.
-
     pub(super) fn stats(&self, from: f64, until: f64, scale: f64) -> Stats {
         if self.at.is_empty() {
             return zeros();
@@ -54,7 +51,6 @@ impl Curve {
     }
 
     /// The same over those times alone at which `mask` is above 0.
-
     pub(super) fn stats_where(&self, mask: &Curve, from: f64, until: f64, scale: f64) -> Stats {
         if self.at.is_empty() || mask.at.is_empty() {
             return zeros();
