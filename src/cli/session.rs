@@ -1,26 +1,25 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
+mod others;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cli::aiperf_result;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
-use crate::cli::vllm_result;
 use crate::engine::{Course, Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
 use crate::metrics::{Phase, Record};
 use crate::mock::Paper;
 use crate::pace::Kernel;
-use crate::plan::{Client, Driver, Plan, Secrets, Slo};
+use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
-use crate::report::{aiperf, requests, vllm};
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, ReuseBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
@@ -34,6 +33,8 @@ use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
 use crate::workload::reuse::Sent;
 use crate::workload::{Content, Reuse};
+
+pub(super) use others::Others;
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -70,13 +71,6 @@ pub(super) struct Finished {
     pub(super) others_saved: Vec<PathBuf>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
-}
-
-/// The levels of a run as other tools would have them; empty where that is not wanted.
-#[derive(Default)]
-pub(super) struct Others {
-    pub(super) vllm: Vec<vllm::Level>,
-    pub(super) aiperf: Vec<aiperf::Level>,
 }
 
 /// Files of a run, opened before anything is measured.
@@ -304,57 +298,6 @@ impl Session {
         run.scrub(&secrets);
         run.judge();
         Ok(run)
-    }
-
-    /// Adds the last level of `run` to `others`, as far as they are wanted; `chunks` stands at its first record.
-    fn view_as_others(
-        &self,
-        run: &RunFile,
-        records: Option<&[Record]>,
-        chunks: Option<&mut Chunks>,
-        slo: &Slo,
-        others: &mut Others,
-    ) -> Result<(), Failure> {
-        let wanted = (&self.output.vllm, &self.output.aiperf);
-        let (Some(records), Some(block)) = (records, run.levels.last()) else { return Ok(()) };
-        if wanted.0.is_none() && wanted.1.is_none() {
-            return Ok(());
-        }
-        let requests = requests::of_level(block, records, chunks).map_err(Failure::own)?;
-        if let Some(wanted) = wanted.0 {
-            let generates = run.plan.read().map_or(true, |plan| plan.target.dialect.generates());
-            let level = vllm::level(block, &requests, slo, generates, &wanted.selection);
-            others.vllm.push(level.map_err(Failure::own)?);
-        }
-        if wanted.1.is_some() {
-            others.aiperf.push(aiperf::level(run, block, &requests, slo));
-        }
-        Ok(())
-    }
-
-    /// Writes what other tools would have written; returns the names.
-    fn save_others(
-        &self,
-        run: &RunFile,
-        others: &Others,
-        stored: Option<&Path>,
-        slo: &Slo,
-    ) -> Result<Vec<PathBuf>, Failure> {
-        let dir = self.output.dir.as_deref();
-        let mut saved = Vec::new();
-        if let Some(file) = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref()) {
-            saved.extend(vllm_result::save(run, &others.vllm, file, dir)?);
-        }
-        if self.output.aiperf.as_ref().is_some_and(|wanted| wanted.is_saved) {
-            saved.extend(aiperf_result::save(run, &others.aiperf, dir)?);
-        }
-        if let Some(stored) = stored.filter(|_| !self.output.exports.is_empty()) {
-            let loaded = Loaded::open(stored).map_err(Failure::own)?;
-            for export in &self.output.exports {
-                saved.extend(export.write(&loaded, slo)?);
-            }
-        }
-        Ok(saved)
     }
 
     fn save(&self, run: &mut RunFile, files: &Files) -> Result<Option<PathBuf>, Failure> {
