@@ -530,6 +530,10 @@ pub struct RunArgs {
     /// also save the time of every event (default: off)
     #[argh(switch)]
     pub save_chunks: bool,
+    /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
+    /// csv-records, hdrlog, vllm (default: none)
+    #[argh(option, arg_name = "form=path")]
+    pub export: Vec<String>,
     /// directory for the files that are saved without a path, made where there is none (default: the current one)
     #[argh(option, arg_name = "dir")]
     pub result_dir: Option<String>,
@@ -549,7 +553,8 @@ pub struct RunArgs {
     /// a fact to store with the run, key=value; repeatable (default: none)
     #[argh(option, arg_name = "k=v")]
     pub metadata: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload; vllm for `bench serve`)
+    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload; vllm for `bench serve`,
+    /// aiperf for `profile`)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
@@ -671,7 +676,7 @@ pub struct ReportArgs {
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload or vllm (default: tokload)
+    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
@@ -681,6 +686,13 @@ pub struct ReportArgs {
     /// percentiles of vLLM's block, a comma list of numbers from 0 to 100 (default: 99)
     #[argh(option, arg_name = "p,...")]
     pub metric_percentiles: Option<String>,
+    /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
+    /// csv-records, hdrlog, vllm (default: none)
+    #[argh(option, arg_name = "form=path")]
+    pub export: Vec<String>,
+    /// write over what is there, for --export (default: off)
+    #[argh(switch)]
+    pub force: bool,
     /// form of the report: table, json, markdown, html or csv (default: that of the name of --output, else table)
     #[argh(option, arg_name = "format")]
     pub format: Option<String>,

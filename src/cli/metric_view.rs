@@ -23,6 +23,8 @@ pub enum MetricView {
     Tokload,
     /// The block of vLLM's client.
     Vllm,
+    /// The tables of aiperf.
+    Aiperf,
 }
 
 impl Words<'_> {
@@ -35,8 +37,9 @@ impl Words<'_> {
             None => Ok(usual),
             Some("tokload") => Ok(MetricView::Tokload),
             Some("vllm") => Ok(MetricView::Vllm),
+            Some("aiperf") => Ok(MetricView::Aiperf),
             Some(other) => {
-                let remedy = "give tokload for our definitions or vllm for those of vLLM's client";
+                let remedy = "give tokload for our definitions, vllm or aiperf for those of that client";
                 Err(Error::new("--metric-view", format!("'{other}' is no view"), remedy))
             }
         }
@@ -114,10 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_one_of_two() {
+    fn a_view_is_one_of_three() {
         let view = |view| Words { view, ..Words::default() }.view(MetricView::Vllm);
         assert_eq!(view(None), Ok(MetricView::Vllm));
         assert_eq!(view(Some("tokload")), Ok(MetricView::Tokload));
+        assert_eq!(view(Some("aiperf")), Ok(MetricView::Aiperf));
         assert!(view(Some("sglang")).unwrap_err().remedy.contains("vllm"));
     }
 }

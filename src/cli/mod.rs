@@ -2,11 +2,13 @@
 //!
 //! Here, and in the live progress, the program prints: results on standard output, everything else on standard error.
 
+pub mod aiperf_result;
 pub mod aliases;
 pub mod args;
 mod check;
 mod compare;
 pub mod exit;
+pub mod export;
 mod failure;
 mod find_capacity;
 mod help;
@@ -37,6 +39,7 @@ mod text_file;
 mod tokens;
 pub mod value;
 pub mod vllm_result;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -3,8 +3,10 @@
 //! Owns the rules by which options make levels. It opens no file, reads no clock and no environment: whatever it needs
 //! of the world is handed in as [`Surroundings`].
 
+use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
+use super::export::Export;
 use super::presets;
 use super::value::{self, Format};
 use super::vllm_result::VllmOutput;
@@ -86,8 +88,12 @@ pub struct Output {
     pub force: bool,
     /// Save the records as JSON lines too.
     pub detailed: bool,
+    /// Forms of other tools that it is written in.
+    pub exports: Vec<Export>,
     /// What of vLLM's is printed and saved.
     pub vllm: Option<VllmOutput>,
+    /// What of aiperf's is printed and saved.
+    pub aiperf: Option<AiperfOutput>,
     /// Name of the run.
     pub label: Option<String>,
     /// Facts to store with it.

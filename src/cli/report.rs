@@ -7,14 +7,15 @@ use std::path::Path;
 use self::page::{Form, Place};
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
+use crate::cli::export::Export;
 use crate::cli::failure::Failure;
 use crate::cli::metric_view::{MetricView, Words};
-use crate::cli::run::{exit_of, terminal_style};
+use crate::cli::run::{exit_of, name_files, terminal_style, terminal_width};
 use crate::cli::value::{self, Format};
-use crate::cli::{print, vllm_result, with_stdout};
+use crate::cli::{aiperf_result, print, vllm_result, with_stdout};
 use crate::model::Settings;
 use crate::plan::{Error, Slo};
-use crate::report::{explain, terminal, view, vllm};
+use crate::report::{aiperf, explain, terminal, view, vllm};
 use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
 
@@ -30,28 +31,38 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     }
     let (first, others) = named_runs(args, form)?;
     let loaded = Loaded::open(Path::new(first)).map_err(Failure::bad)?;
-    let vllm = as_vllm(args, &loaded)?;
-    let slo = if args.goodput.is_empty() {
-        None
-    } else {
-        Some(value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?)
-    };
-    let run = judged(loaded, slo.as_ref())?;
+    let exports = Export::all(&args.export).map_err(Failure::bad)?;
+    exports.iter().try_for_each(|export| export.check(args.force)).map_err(Failure::bad)?;
+    let limits = slo(args, &loaded.run)?;
+    let shown = as_others(args, &loaded, &limits)?;
+    let mut written = Vec::new();
+    for export in &exports {
+        written.extend(export.write(&loaded, &limits)?);
+    }
+    let again = Some(&limits).filter(|_| !args.goodput.is_empty());
+    let run = judged(loaded, again)?;
     let overlays = others
         .iter()
         .enumerate()
         .map(|(place, path)| {
             let loaded = Loaded::open(Path::new(path)).map_err(Failure::bad)?;
-            Ok((page::name_of(place + 1), judged(loaded, slo.as_ref())?))
+            Ok((page::name_of(place + 1), judged(loaded, again)?))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     // Before anything is printed: who sees the report has the pictures.
     if let Some(directory) = &args.charts {
         page::draw_all(&page::charts(&run, &overlays), directory)?;
     }
-    match vllm {
-        Some(levels) => vllm_block(&run, &levels, form, &place)?,
-        None => page::write(form, &run, &overlays, terminal_style(), &place)?,
+    match shown {
+        Shown::Tokload => page::write(form, &run, &overlays, terminal_style(), &place)?,
+        Shown::Vllm(levels) => vllm_result::show(&run, &levels, block_format(form, &place)?, false)?,
+        Shown::Aiperf(levels) => {
+            let format = block_format(form, &place)?;
+            aiperf_result::show(&run, &levels, format, terminal_width(), false)?;
+        }
+    }
+    if form == Form::Table && args.output.is_none() {
+        name_files(Format::Table, None, &written)?;
     }
     if args.findings {
         let noted = view::noted(&run);
@@ -85,39 +96,51 @@ fn judged(loaded: Loaded, slo: Option<&Slo>) -> Result<RunFile, Failure> {
     }
 }
 
-/// The block of vLLM's client, which has two forms.
-fn vllm_block(run: &RunFile, levels: &[vllm::Level], form: Form, place: &Place) -> Result<(), Failure> {
-    let format = match (form, place) {
-        (Form::Json, Place::Output) => Format::Json,
-        (Form::Table, Place::Output) => Format::Table,
+/// The format of another tool's block, which has two forms.
+fn block_format(form: Form, place: &Place) -> Result<Format, Failure> {
+    match (form, place) {
+        (Form::Json, Place::Output) => Ok(Format::Json),
+        (Form::Table, Place::Output) => Ok(Format::Table),
         _ => {
             let remedy = "leave out --output, and give --format table or json";
-            let wrong = "vllm is printed as a table or as JSON only";
-            return Err(Failure::bad(Error::new("--metric-view", wrong, remedy)));
+            let wrong = "is printed as a table or as JSON only";
+            Err(Failure::bad(Error::new("--metric-view", wrong, remedy)))
         }
-    };
-    vllm_result::show(run, levels, format, false)
+    }
 }
 
-/// The levels as vLLM's client would have them, where they are asked for.
-fn as_vllm(args: &ReportArgs, loaded: &Loaded) -> Result<Option<Vec<vllm::Level>>, Failure> {
+/// Whose numbers are shown, with the levels as that tool would have them.
+enum Shown {
+    Tokload,
+    Vllm(Vec<vllm::Level>),
+    Aiperf(Vec<aiperf::Level>),
+}
+
+fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Failure> {
     let words = Words {
         view: args.metric_view.as_deref(),
         figures: args.percentile_metrics.as_deref(),
         percentiles: args.metric_percentiles.as_deref(),
     };
-    let is_wanted = words.view(MetricView::Tokload).map_err(Failure::bad)? == MetricView::Vllm;
+    let view = words.view(MetricView::Tokload).map_err(Failure::bad)?;
     let plan = loaded.run.plan.read().ok();
     let generates = plan.as_ref().is_none_or(|plan| plan.target.dialect.generates());
-    let Some(selection) = words.selection(is_wanted, generates).map_err(Failure::bad)? else {
-        return Ok(None);
-    };
-    let slo = match plan {
-        _ if !args.goodput.is_empty() => value::goodput("--goodput", &args.goodput).map_err(Failure::bad)?,
-        Some(plan) => plan.slo,
-        None => Slo::default(),
-    };
-    vllm::recorded(loaded, &slo, generates, &selection).map(Some).map_err(Failure::bad)
+    let selection = words.selection(view == MetricView::Vllm, generates).map_err(Failure::bad)?;
+    if let Some(selection) = selection {
+        return vllm::recorded(loaded, slo, generates, &selection).map(Shown::Vllm).map_err(Failure::bad);
+    }
+    match view {
+        MetricView::Aiperf => aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad),
+        MetricView::Tokload | MetricView::Vllm => Ok(Shown::Tokload),
+    }
+}
+
+/// The limits that requests are judged by: those that were typed, or the run's own.
+fn slo(args: &ReportArgs, run: &RunFile) -> Result<Slo, Failure> {
+    if !args.goodput.is_empty() {
+        return value::goodput("--goodput", &args.goodput).map_err(Failure::bad);
+    }
+    Ok(run.plan.read().map_or_else(|_| Slo::default(), |plan| plan.slo))
 }
 
 /// Refuses `option`, which prints text, where the output is not for reading.

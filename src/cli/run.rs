@@ -1,5 +1,6 @@
 //! `run`: load a server as planned, print the table, save the result.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::api::Dialect;
@@ -12,7 +13,7 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{lint, print, rate_file, say, target, tokens, vllm_result, with_stdout};
+use crate::cli::{aiperf_result, lint, print, rate_file, say, target, tokens, vllm_result, with_stdout};
 use crate::metrics::Phase;
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
@@ -314,15 +315,22 @@ pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String])
     let saved = finished.saved.as_ref().map(|path| path.display().to_string());
     let output = &session.output;
     if output.vllm.as_ref().is_some_and(|vllm| vllm.is_shown) {
-        vllm_result::show(&finished.run, &finished.vllm, output.format, output.quiet)?;
-        if output.format == Format::Table {
-            saved.iter().try_for_each(|saved| print(&format!("saved {saved}")))?;
-        }
+        vllm_result::show(&finished.run, &finished.others.vllm, output.format, output.quiet)?;
+    } else if output.aiperf.as_ref().is_some_and(|aiperf| aiperf.is_shown) {
+        let levels = &finished.others.aiperf;
+        aiperf_result::show(&finished.run, levels, output.format, terminal_width(), output.quiet)?;
     } else {
-        show_run(&finished.run, output.format, next, saved.as_deref())?;
+        return show_run(&finished.run, output.format, next, saved.as_deref())
+            .and_then(|()| name_files(output.format, None, &finished.others_saved));
     }
-    if output.format == Format::Table {
-        finished.vllm_saved.iter().try_for_each(|path| print(&format!("saved {}", path.display())))?;
+    name_files(output.format, saved.as_deref(), &finished.others_saved)
+}
+
+/// Names the files that were written, where somebody reads it.
+pub(super) fn name_files(format: Format, saved: Option<&str>, others: &[PathBuf]) -> Result<(), Failure> {
+    if format == Format::Table {
+        saved.iter().try_for_each(|saved| print(&format!("saved {saved}")))?;
+        others.iter().try_for_each(|path| print(&format!("saved {}", path.display())))?;
     }
     Ok(())
 }
@@ -349,7 +357,7 @@ pub(super) fn terminal_style() -> terminal::Style {
 }
 
 /// Columns of the terminal on standard output; `None` if that is none.
-fn terminal_width() -> Option<usize> {
+pub(super) fn terminal_width() -> Option<usize> {
     let out = console::Term::stdout();
     // A terminal of unknown size, as in some CI, is taken as an ordinary one.
     let columns =

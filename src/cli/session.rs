@@ -1,5 +1,7 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
+mod others;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,6 @@ use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
-use crate::cli::vllm_result;
 use crate::engine::{Course, Driven, Engine, drive};
 use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
 use crate::metrics::Record;
@@ -20,7 +21,6 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
-use crate::report::vllm;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
@@ -33,6 +33,8 @@ use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
 use crate::workload::Content;
+
+pub(super) use others::Others;
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -66,10 +68,10 @@ pub(super) struct Finished {
     pub(super) run: RunFile,
     /// Where it is saved; `None` if it is not.
     pub(super) saved: Option<PathBuf>,
-    /// Its levels as vLLM's client would have them; empty where that is not wanted.
-    pub(super) vllm: Vec<vllm::Level>,
-    /// The files that vLLM's client would have written.
-    pub(super) vllm_saved: Vec<PathBuf>,
+    /// Its levels as other tools would have them.
+    pub(super) others: Others,
+    /// The files that these tools would have written.
+    pub(super) others_saved: Vec<PathBuf>,
     /// The records of its levels where they are kept; empty in a run of a command.
     pub(super) records: Vec<Option<Vec<Record>>>,
     /// Why the run ended before its last level, if it did.
@@ -79,7 +81,7 @@ pub(super) struct Finished {
 /// What is made of the levels beside the run.
 #[derive(Default)]
 struct Beside {
-    vllm: Vec<vllm::Level>,
+    others: Others,
     records: Vec<Option<Vec<Record>>>,
 }
 
@@ -99,6 +101,7 @@ const OWN_DESCRIPTORS: u64 = 64;
 impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
+        output.exports.iter().try_for_each(|export| export.check(output.force)).map_err(Failure::bad)?;
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
         let dir = output.dir.as_deref().unwrap_or(".");
         fs::create_dir_all(dir).map_err(|error| {
@@ -230,7 +233,7 @@ impl Session {
         let Conducted { driven, hunt } = conducted;
         let mut beside = Beside::default();
         let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside))?;
-        let Beside { vllm, records } = beside;
+        let Beside { others, records } = beside;
         let spooled = spools.finish(&mut run, files.temporary);
         let (saved, unsaved) = match self.save(&mut run, &files) {
             Ok(saved) => (saved, None),
@@ -238,12 +241,9 @@ impl Session {
             Err(failure) if self.library.is_some() => (None, Some(failure)),
             Err(failure) => return Err(failure),
         };
-        let wanted = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref());
-        let vllm_saved = wanted.map_or(Ok(Vec::new()), |file| {
-            vllm_result::save(&run, &vllm, file, self.output.dir.as_deref())
-        })?;
+        let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo)?;
         let failed = driven.failed.map(Failure::from).or_else(|| spooled.err()).or(unsaved);
-        Ok(Finished { run, saved, vllm, vllm_saved, records, failed })
+        Ok(Finished { run, saved, others, others_saved, records, failed })
     }
 
     /// Whether a level half as long again as the last one would still end in time.
@@ -312,14 +312,8 @@ impl Session {
             let users = summary::Users::of(&result.level.load, plan.own_share());
             let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
             run.push(result, &summary::level(&input));
-            if let (Some(wanted), Some(records), Some(block)) =
-                (&self.output.vllm, &records, run.levels.last())
-            {
-                let generates = plan.target.dialect.generates();
-                let level =
-                    vllm::level(block, records, chunks.as_mut(), &plan.slo, generates, &wanted.selection);
-                beside.vllm.push(level.map_err(Failure::own)?);
-            }
+            let others = &mut beside.others;
+            self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others)?;
             // A share sees its own requests alone, and a cache those of all.
             let all = records.as_ref().filter(|_| plan.share.is_none());
             if let (Some(records), Some(level)) = (all, run.levels.last_mut()) {

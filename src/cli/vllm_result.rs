@@ -1,6 +1,6 @@
 //! vLLM's block on standard output and its file: `--metric-view vllm`, `--save-result` and what belongs to them.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::say;
 use super::value::Format;
+use super::whole_file::replace;
 use super::with_stdout;
-use crate::plan::{Error, Gaps};
+use crate::plan::Error;
 use crate::report::View;
 use crate::report::vllm::{self, Level, Saved, Selection};
 use crate::run_file::RunFile;
-use crate::run_file::schema::SIMULATED_SERVER;
 
 /// What of vLLM's is wanted of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(super) fn save(
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut places: Vec<PathBuf> = Vec::new();
     for level in levels {
-        let saved = about(run, level, file.detailed);
+        let saved = Saved::of(run, level, file.detailed);
         let object = vllm::to_json(level, &saved);
         let name = file.name.clone().unwrap_or_else(|| vllm::file_name(level, &saved));
         let mut path = within(dir, &name);
@@ -81,7 +81,8 @@ pub(super) fn save(
                 number += 1;
                 path = within(dir, &format!("{}-{number}.json", name.trim_end_matches(".json")));
             }
-            replace(&path, &object)?;
+            let text = Value::Object(object);
+            replace(&path, |out| write!(out, "{text}"))?;
         }
         if !places.contains(&path) {
             places.push(path);
@@ -95,7 +96,7 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
     match format {
         Format::Json => with_stdout(|out| {
             for level in levels {
-                let object = vllm::to_json(level, &about(run, level, false));
+                let object = vllm::to_json(level, &Saved::of(run, level, false));
                 writeln!(out, "{}", Value::Object(object))?;
             }
             Ok(())
@@ -135,39 +136,6 @@ pub(super) fn show(run: &RunFile, levels: &[Level], format: Format, quiet: bool)
     Ok(())
 }
 
-fn about(run: &RunFile, level: &Level, detailed: bool) -> Saved {
-    let plan = run.plan.read().ok();
-    let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
-    let setting = block.and_then(|block| block.setting.read().ok());
-    let target = plan.as_ref().map(|plan| &plan.target);
-    let mut metadata = run.metadata.clone();
-    metadata.remove(SIMULATED_SERVER);
-    Saved {
-        date: date(&run.created),
-        backend: target.map_or_else(String::new, |target| target.dialect.name().to_owned()),
-        label: run.label.clone(),
-        model: target.and_then(|target| target.models.first().cloned()).unwrap_or_default(),
-        num_prompts: setting
-            .as_ref()
-            .and_then(|level| level.stop.units)
-            .unwrap_or(level.answers.len() as u64),
-        metadata,
-        burstiness: match setting.and_then(|level| level.load.arrivals.gaps()) {
-            Some(Gaps::Gamma { burstiness }) => burstiness,
-            // vLLM's way to say equal gaps, for which JSON has no number: null.
-            Some(Gaps::Constant) => f64::INFINITY,
-            _ => 1.0,
-        },
-        detailed,
-    }
-}
-
-/// `2026-11-30T20:44:53.000000042Z` as vLLM writes it, `20261130-204453`.
-fn date(created: &str) -> String {
-    let seconds = created.split('.').next().unwrap_or_default();
-    seconds.trim_end_matches('Z').replace(['-', ':'], "").replace('T', "-")
-}
-
 fn within(dir: Option<&str>, name: &str) -> PathBuf {
     dir.map_or_else(|| PathBuf::from(name), |dir| Path::new(dir).join(name))
 }
@@ -182,20 +150,6 @@ fn append(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
     file.write_all(line.as_bytes()).map_err(failed)
 }
 
-/// Under a temporary name first, so that nobody ever reads half of it.
-fn replace(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::own(format!("{}: {error}", path.display()));
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let line = serde_json::to_string(object).map_err(|error| failed(error.into()))?;
-    fs::write(&part, line).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        // What is left of it is of no use; that it cannot be removed is the smaller trouble.
-        let _ = fs::remove_file(&part);
-        failed(error)
-    })
-}
-
 /// What the numbers are, and where the others stand.
 const DEFINITIONS: &str = "these are vLLM's definitions over all requests of the level, without a warm-up cut: \
     percentiles by linear interpolation, failed requests left out; TTFT is of the first event with text, where vLLM's \
@@ -203,26 +157,19 @@ const DEFINITIONS: &str = "these are vLLM's definitions over all requests of the
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn dates_are_vllms() {
-        assert_eq!(date("2026-11-30T20:44:53.000000042Z"), "20261130-204453");
-    }
-
-    #[test]
-    fn results_are_written_whole_or_added_as_lines() {
+    fn results_are_added_as_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         let object: Map<String, Value> = [("completed".to_owned(), Value::from(1))].into_iter().collect();
-        replace(&path, &object).unwrap();
-        replace(&path, &object).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), r#"{"completed":1}"#);
+        append(&path, &object).unwrap();
         append(&path, &object).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"completed\":1}\n{\"completed\":1}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-        let nowhere = folder.path().join("none").join("a.json");
-        assert!(replace(&nowhere, &object).is_err() && append(&nowhere, &object).is_err());
+        assert!(append(&folder.path().join("none").join("a.json"), &object).is_err());
     }
 
     #[test]

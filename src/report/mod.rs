@@ -4,17 +4,20 @@
 //! computes a number: all come from the run file's blocks, at run time as later. Only [`explain`] calculates, to show how
 //! they hang together.
 
+pub mod aiperf;
 pub mod card;
 pub mod chart;
 pub mod check;
 pub mod csv;
 pub mod explain;
+pub mod export;
 pub mod format;
 pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod picture;
 pub mod progress;
+pub mod requests;
 pub mod selftest;
 pub mod side_by_side;
 pub mod terminal;

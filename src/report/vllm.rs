@@ -13,7 +13,7 @@ mod json;
 mod selection;
 
 pub use block::write;
-pub use collect::{Unreadable, level, recorded};
+pub use collect::{level, recorded};
 pub use json::{Saved, file_name, to_json};
 pub use selection::{Figure, Selection};
 

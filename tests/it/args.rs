@@ -203,6 +203,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--eos-after", "tokens"),
     ("--exact-count", ""),
     ("--explain", ""),
+    ("--export", ""),
     ("--extra-body", ""),
     ("--failed-request-threshold", "share"),
     ("--fault", "KIND"),

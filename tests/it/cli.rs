@@ -2,6 +2,7 @@
 //!
 //! Servers are the mock, in this process, or a canned one where the mock is too well-behaved.
 
+mod aiperf;
 mod backends;
 mod bad_input;
 mod behaviour;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod aggregates;
+mod aiperf_report;
 mod api_captures;
 mod args;
 mod arrivals;

@@ -1,10 +1,13 @@
 //! What becomes of the result.
 
 use super::{Output, RunArgs, Tool, value};
+use crate::cli::aiperf_result::AiperfOutput;
+use crate::cli::export::Export;
 use crate::cli::metric_view::{MetricView, Words};
 use crate::cli::value::Format;
 use crate::cli::vllm_result::{ResultFile, VllmOutput};
 use crate::plan::{Error, Plan};
+use crate::report::export::Needs;
 
 /// Reads what becomes of the result, and sets in `plan` what has to be kept for that.
 pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Output, Error> {
@@ -15,19 +18,34 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             ("--result-dir", args.result_dir.is_some()),
             ("--save-detailed", args.save_detailed && !saves_vllms),
             ("--save-chunks", args.save_chunks),
+            ("--export", !args.export.is_empty()),
         ] {
             if given {
                 return Err(Error::new(option, "contradicts --no-save", "give one of them"));
             }
         }
     }
-    let vllm = vllm(args, tool, plan)?;
+    let view = Words { view: args.metric_view.as_deref(), ..Words::default() }.view(match tool {
+        Tool::Vllm => MetricView::Vllm,
+        Tool::Aiperf => MetricView::Aiperf,
+        Tool::Tokload => MetricView::Tokload,
+    })?;
+    let exports = Export::all(&args.export)?;
+    let needs = exports.iter().map(Export::needs).max().unwrap_or(Needs::Nothing);
+    let vllm = vllm(args, tool, view, plan)?;
+    // aiperf always leaves its files behind.
+    let aiperf = AiperfOutput {
+        is_shown: view == MetricView::Aiperf,
+        is_saved: tool == Tool::Aiperf && !args.no_save && !args.no_records,
+    };
+    let aiperf = Some(aiperf).filter(|aiperf| aiperf.is_shown || aiperf.is_saved);
     if args.no_records {
         for (option, given) in [
             ("--save-detailed", args.save_detailed),
             ("--save-chunks", args.save_chunks),
             ("--save-result", saves_vllms),
-            ("--metric-view", vllm.is_some()),
+            ("--export", needs > Needs::Nothing),
+            ("--metric-view", vllm.is_some() || aiperf.is_some()),
         ] {
             if given {
                 let wrong = "needs the records that --no-records gives up";
@@ -36,8 +54,8 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         }
     }
     plan.keep.records &= !args.no_records;
-    // vLLM's ITL has a value for each event.
-    plan.keep.chunks |= args.save_chunks || vllm.is_some();
+    // Others' numbers have a value for each event.
+    plan.keep.chunks |= args.save_chunks || vllm.is_some() || aiperf.is_some() || needs == Needs::Events;
     Ok(Output {
         file: args.output_file.clone(),
         share: plan.share,
@@ -45,7 +63,9 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         no_save: args.no_save,
         force: args.force,
         detailed: args.save_detailed && !args.no_save,
+        exports,
         vllm,
+        aiperf,
         label: args.label.clone(),
         metadata: args
             .metadata
@@ -62,14 +82,13 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
 }
 
 /// vLLM's block is what its command line prints, and its file what `--save-result` writes on any.
-fn vllm(args: &RunArgs, tool: Tool, plan: &Plan) -> Result<Option<VllmOutput>, Error> {
+fn vllm(args: &RunArgs, tool: Tool, view: MetricView, plan: &Plan) -> Result<Option<VllmOutput>, Error> {
     let words = Words {
         view: args.metric_view.as_deref(),
         figures: args.percentile_metrics.as_deref(),
         percentiles: args.metric_percentiles.as_deref(),
     };
-    let usual = if tool == Tool::Vllm { MetricView::Vllm } else { MetricView::Tokload };
-    let is_shown = words.view(usual)? == MetricView::Vllm;
+    let is_shown = view == MetricView::Vllm;
     let is_saved = args.save_result || args.append_result;
     if args.result_filename.is_some() && !is_saved {
         let wrong = "names the file of --save-result, which is not written";

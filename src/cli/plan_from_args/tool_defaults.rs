@@ -57,11 +57,6 @@ pub(super) fn after_options(args: &RunArgs, tool: Tool, workload: &mut Workload,
                     workload.output_tokens
                 ));
             }
-            notes.push(
-                "the table is in tokload's definitions: aiperf's request_latency is E2E here, inter_token_latency TPOT, \
-                 inter_chunk_latency ITL, and its percentiles are interpolated"
-                    .to_owned(),
-            );
             // Its data set has as many prompts as requests are asked for, else 100.
             let is_sized = [&args.num_prompts, &args.max_sessions, &args.num_dataset_entries]
                 .iter()

@@ -1,23 +1,13 @@
 //! From a stored level to what vLLM's client would have kept of it.
 
-use std::fmt;
-
 use super::{About, Answer, Level, Selection, Spread};
 use crate::metrics::metric::Metric;
 use crate::metrics::{Class, Phase, Record};
-use crate::plan::{Arrivals, Load, Slo, Timestamps};
+use crate::plan::{Arrivals, Load, Slo};
+use crate::report::requests::{Request, Unreadable, by_level};
+use crate::run_file::Loaded;
 use crate::run_file::schema::LevelBlock;
-use crate::run_file::{Chunks, Loaded, ReadError};
 use crate::time::Stamp;
-
-/// Why a run cannot be shown so.
-#[derive(Debug)]
-pub enum Unreadable {
-    /// Records or times of events.
-    Read(ReadError),
-    /// The setting of a level, of a later tokload.
-    Setting(serde_json::Error),
-}
 
 /// The levels of a stored run. `slo` judges goodput; `generates` says whether its answers are texts.
 ///
@@ -30,26 +20,17 @@ pub fn recorded(
     generates: bool,
     selection: &Selection,
 ) -> Result<Vec<Level>, Unreadable> {
-    let records = loaded.records()?;
-    let mut chunks = loaded.chunks()?;
-    let mut levels = Vec::new();
-    for block in &loaded.run.levels {
-        let Some(range) = block.records else { continue };
-        let records = records.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
-        levels.push(level(block, &records, chunks.as_mut(), slo, generates, selection)?);
-    }
-    Ok(levels)
+    by_level(loaded, |block, requests| level(block, requests, slo, generates, selection))
 }
 
-/// One level of `records`, all that it has; `chunks` stands at its first record.
+/// One level of `requests`, all that it has.
 ///
 /// # Errors
 ///
-/// When times of events cannot be read, or the level's setting.
+/// When the level's setting cannot be read.
 pub fn level(
     block: &LevelBlock,
-    records: &[Record],
-    mut chunks: Option<&mut Chunks>,
+    requests: &[Request],
     slo: &Slo,
     generates: bool,
     selection: &Selection,
@@ -57,25 +38,17 @@ pub fn level(
     let setting = block.setting.read().map_err(Unreadable::Setting)?;
     let load = &setting.load;
     let t0 = Stamp::from_nanos(block.span.t0_ns);
-    let by_kernel = block.self_check.timestamps == Some(Timestamps::Kernel);
     let mut answers = Vec::new();
     let mut end = t0;
-    let mut times = Vec::new();
-    for record in records {
-        if let Some(chunks) = chunks.as_deref_mut() {
-            chunks.next(record, &mut times)?;
-        }
+    for Request { record, events } in requests {
         if record.phase == Phase::Warmup {
             continue;
         }
         end = end.max(record.end);
-        let stamped = if by_kernel { record.by_kernel().unwrap_or(*record) } else { *record };
         // Users of a closed loop are, to vLLM, requests that all came at once and wait for one of N places.
         let came = if load.users.is_some() { t0 } else { record.plan };
-        let events = chunks.is_some().then_some(times.as_slice());
-        answers.push((record.index, answer(&stamped, t0, came, events)));
+        answers.push(answer(record, t0, came, events.as_deref()));
     }
-    answers.sort_by_key(|(index, _)| *index);
     let about = About {
         ordinal: block.ordinal,
         duration_s: seconds(end.nanos_since(t0)),
@@ -85,7 +58,7 @@ pub fn level(
         generates,
         itl: stored_gaps(block, selection),
     };
-    Ok(Level::of(answers.into_iter().map(|(_, answer)| answer).collect(), about, selection))
+    Ok(Level::of(answers, about, selection))
 }
 
 fn answer(record: &Record, t0: Stamp, came: Stamp, events: Option<&[Stamp]>) -> Answer {
@@ -132,20 +105,3 @@ fn rate(load: &Load) -> Option<f64> {
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
-
-impl From<ReadError> for Unreadable {
-    fn from(error: ReadError) -> Unreadable {
-        Unreadable::Read(error)
-    }
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unreadable::Read(error) => error.fmt(f),
-            Unreadable::Setting(error) => write!(f, "the setting of a level cannot be read: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Unreadable {}

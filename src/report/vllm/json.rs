@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Level};
+use crate::plan::Gaps;
+use crate::run_file::RunFile;
+use crate::run_file::schema::SIMULATED_SERVER;
 
 /// What the object says beside the numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +28,43 @@ pub struct Saved {
     pub burstiness: f64,
     /// Also write the lists of single requests.
     pub detailed: bool,
+}
+
+impl Saved {
+    /// Of a level of `run`, with the lists of single requests if it is `detailed`.
+    #[must_use]
+    pub fn of(run: &RunFile, level: &Level, detailed: bool) -> Saved {
+        let plan = run.plan.read().ok();
+        let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
+        let setting = block.and_then(|block| block.setting.read().ok());
+        let target = plan.as_ref().map(|plan| &plan.target);
+        let mut metadata = run.metadata.clone();
+        metadata.remove(SIMULATED_SERVER);
+        Saved {
+            date: date(&run.created),
+            backend: target.map_or_else(String::new, |target| target.dialect.name().to_owned()),
+            label: run.label.clone(),
+            model: target.and_then(|target| target.models.first().cloned()).unwrap_or_default(),
+            num_prompts: setting
+                .as_ref()
+                .and_then(|level| level.stop.units)
+                .unwrap_or(level.answers.len() as u64),
+            metadata,
+            burstiness: match setting.and_then(|level| level.load.arrivals.gaps()) {
+                Some(Gaps::Gamma { burstiness }) => burstiness,
+                // vLLM's way to say equal gaps, for which JSON has no number: null.
+                Some(Gaps::Constant) => f64::INFINITY,
+                _ => 1.0,
+            },
+            detailed,
+        }
+    }
+}
+
+/// `2026-11-30T20:44:53.000000042Z` as vLLM writes it, `20261130-204453`.
+fn date(created: &str) -> String {
+    let seconds = created.split('.').next().unwrap_or_default();
+    seconds.trim_end_matches('Z').replace(['-', ':'], "").replace('T', "-")
 }
 
 /// The object of a level. Times of single requests are in seconds, since the beginning of the level where they are
@@ -103,4 +143,14 @@ pub fn file_name(level: &Level, saved: &Saved) -> String {
     let most = level.about.max_concurrency.map_or_else(String::new, |most| format!("-concurrency{most}"));
     let model = saved.model.rsplit('/').next().unwrap_or_default();
     format!("{label}-{rate}qps{most}-{model}-{}.json", saved.date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_vllms() {
+        assert_eq!(date("2026-11-30T20:44:53.000000042Z"), "20261130-204453");
+    }
 }

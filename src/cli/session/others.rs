@@ -1,0 +1,71 @@
+//! A run as other tools would have it: their numbers of each level, and their files.
+
+use std::path::{Path, PathBuf};
+
+use super::Session;
+use crate::cli::failure::Failure;
+use crate::cli::{aiperf_result, vllm_result};
+use crate::metrics::Record;
+use crate::plan::Slo;
+use crate::report::{aiperf, requests, vllm};
+use crate::run_file::{Chunks, Loaded, RunFile};
+
+/// The levels of a run as other tools would have them; empty where that is not wanted.
+#[derive(Default)]
+pub(in crate::cli) struct Others {
+    pub(in crate::cli) vllm: Vec<vllm::Level>,
+    pub(in crate::cli) aiperf: Vec<aiperf::Level>,
+}
+
+impl Session {
+    /// Adds the last level of `run` to `others`, as far as they are wanted; `chunks` stands at its first record.
+    pub(super) fn view_as_others(
+        &self,
+        run: &RunFile,
+        records: Option<&[Record]>,
+        chunks: Option<&mut Chunks>,
+        slo: &Slo,
+        others: &mut Others,
+    ) -> Result<(), Failure> {
+        let wanted = (&self.output.vllm, &self.output.aiperf);
+        let (Some(records), Some(block)) = (records, run.levels.last()) else { return Ok(()) };
+        if wanted.0.is_none() && wanted.1.is_none() {
+            return Ok(());
+        }
+        let requests = requests::of_level(block, records, chunks).map_err(Failure::own)?;
+        if let Some(wanted) = wanted.0 {
+            let generates = run.plan.read().map_or(true, |plan| plan.target.dialect.generates());
+            let level = vllm::level(block, &requests, slo, generates, &wanted.selection);
+            others.vllm.push(level.map_err(Failure::own)?);
+        }
+        if wanted.1.is_some() {
+            others.aiperf.push(aiperf::level(run, block, &requests, slo));
+        }
+        Ok(())
+    }
+
+    /// Writes what other tools would have written; returns the names.
+    pub(super) fn save_others(
+        &self,
+        run: &RunFile,
+        others: &Others,
+        stored: Option<&Path>,
+        slo: &Slo,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let dir = self.output.dir.as_deref();
+        let mut saved = Vec::new();
+        if let Some(file) = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref()) {
+            saved.extend(vllm_result::save(run, &others.vllm, file, dir)?);
+        }
+        if self.output.aiperf.as_ref().is_some_and(|wanted| wanted.is_saved) {
+            saved.extend(aiperf_result::save(run, &others.aiperf, dir)?);
+        }
+        if let Some(stored) = stored.filter(|_| !self.output.exports.is_empty()) {
+            let loaded = Loaded::open(stored).map_err(Failure::own)?;
+            for export in &self.output.exports {
+                saved.extend(export.write(&loaded, slo)?);
+            }
+        }
+        Ok(saved)
+    }
+}
