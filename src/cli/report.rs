@@ -80,11 +80,11 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
 /// The run that is reported, and those that overlay its charts.
 fn named_runs(args: &ReportArgs, form: Form) -> Result<(&String, &[String]), Failure> {
     let Some((first, others)) = args.runs.split_first() else {
-        return Err(Failure::bad(Error::new("report", "has no run", "give the file of a saved run")));
+        return Err(Failure::bad(Error::new("tokload report", "has no run", "give the file of a saved run")));
     };
     if !others.is_empty() && form != Form::Html && args.charts.is_none() {
         let remedy = "give --format html, or set runs side by side by tokload compare";
-        return Err(Failure::bad(Error::new("report", "shows one run, several are given", remedy)));
+        return Err(Failure::bad(Error::new("tokload report", "shows one run, several are given", remedy)));
     }
     Ok((first, others))
 }

@@ -126,12 +126,10 @@ fn commands_are_found_or_the_nearest_is_named() {
     assert!(error.wrong.contains("'rum'") && error.remedy.starts_with("did you mean run?"), "{error}");
     assert!(
         error.remedy.contains(
-            "quick, run, find-capacity, check, compare, report, merge, import, lint, simulate, mock-server, selftest"
+            "quick, run, find-capacity, check, compare, report, share, merge, import, lint, simulate, mock-server, selftest"
         ),
         "{error}"
     );
-    let error = refused(&["share"]);
-    assert!(error.wrong.contains("not supported yet") && error.remedy.contains("tokload report"), "{error}");
     assert!(refused(&["--seed", "1"]).remedy.contains("tokload run --seed"));
     assert!(refused(&["bench", "latency"]).remedy.contains("bench serve"));
     assert!(refused(&["xyzzy"]).remedy.starts_with("there are"));
@@ -175,6 +173,8 @@ const UNITS: &[(&str, &str)] = &[
     ("--benchmark-grace-period", "seconds"),
     ("--bos-tokens", "tokens"),
     ("--burstiness", "without unit"),
+    ("--card", "name"),
+    ("--charts", "directory"),
     ("--bursts", "32 every 10 s"),
     ("--cacert", ""),
     ("--cache-block-tokens", "tokens"),
@@ -263,6 +263,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--multi-turn-prefix-conversation-ratio", "part"),
     ("--multi-turn-prefix-global-ratio", "part"),
     ("--n", "choices"),
+    ("--no-card", ""),
     ("--no-cpu-affinity", ""),
     ("--no-exact-count", ""),
     ("--no-fresh-server", ""),
@@ -283,6 +284,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--num-runs", "runs"),
     ("--num-warmups", "requests"),
     ("--osl-stddev", "tokens"),
+    ("--output", "file"),
     ("--output-file", ""),
     ("--pace", "requests per second"),
     ("--pace-interval", "seconds"),
@@ -558,7 +560,7 @@ fn the_other_commands_are_read() {
     assert_eq!((mock.own.port.as_deref(), mock.server.itl.as_deref()), (Some("9"), Some("5")));
     assert!(mock.own.no_usage);
 
-    let error = refused(&["report"]);
-    assert!(error.wrong.contains("run") && error.remedy.contains("tokload report --help"), "{error}");
-    assert!(refused(&["report", "a", "b"]).wrong.contains('b'));
+    let error = refused(&["share"]);
+    assert!(error.wrong.contains("run") && error.remedy.contains("tokload share --help"), "{error}");
+    assert!(refused(&["share", "a", "b"]).wrong.contains('b'));
 }

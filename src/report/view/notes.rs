@@ -109,24 +109,21 @@ impl Notes<'_> {
         if let Some(who) = self.who(|level| level.window.whole_level) {
             self.say(format!("window: whole level, with ramp and drain{who}"));
         }
+        // Levels with the same window are named together.
+        let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
         for level in self.levels.iter().filter(|level| !level.window.whole_level) {
-            let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
-            let (start, end) = (level.window.start_ns, level.window.end_ns);
-            let text = format!(
-                "{}: window of {:.1} s, from {:.1} s after the first planned send",
-                level.label,
-                seconds(start, end),
-                seconds(level.span.t0_ns, start)
-            );
-            let steady = level.statistics.as_ref().map(|statistics| statistics.steady);
-            match steady.and_then(|steady| Some((steady.found?, steady.fixed_start_ns))) {
-                Some((true, fixed)) => self.say(format!(
-                    "{text} (MSER-5; ITL is of requests planned from {:.1} s on, as it is pooled meanwhile)",
-                    seconds(level.span.t0_ns, fixed)
-                )),
-                Some((false, _)) => self.say(format!("{text}, as MSER-5 found no steady state")),
-                None => self.say(text),
+            let text = window_of(level);
+            match alike.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, labels)) => labels.push(&level.label),
+                None => alike.push((text, vec![&level.label])),
             }
+        }
+        for (text, labels) in alike {
+            let who = match labels.as_slice() {
+                several if several.len() > 1 && several.len() == self.levels.len() => "all levels".to_owned(),
+                some => some.join(", "),
+            };
+            self.say(format!("{who}: {text}"));
         }
     }
 
@@ -359,6 +356,26 @@ impl Notes<'_> {
             n if n == self.levels.len() => Some(String::new()),
             _ => Some(format!(" ({})", labels.join(", "))),
         }
+    }
+}
+
+/// The measurement window of a level, and how it came about.
+fn window_of(level: &LevelBlock) -> String {
+    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    let (start, end) = (level.window.start_ns, level.window.end_ns);
+    let text = format!(
+        "window of {:.1} s, from {:.1} s after the first planned send",
+        seconds(start, end),
+        seconds(level.span.t0_ns, start)
+    );
+    let steady = level.statistics.as_ref().map(|statistics| statistics.steady);
+    match steady.and_then(|steady| Some((steady.found?, steady.fixed_start_ns))) {
+        Some((true, fixed)) => format!(
+            "{text} (MSER-5; ITL is of requests planned from {:.1} s on, as it is pooled meanwhile)",
+            seconds(level.span.t0_ns, fixed)
+        ),
+        Some((false, _)) => format!("{text}, as MSER-5 found no steady state"),
+        None => text,
     }
 }
 

@@ -76,7 +76,7 @@ fn several_runs_overlay_in_charts_only() {
     let page = fs::read_to_string(dir.path("both.html")).unwrap();
     assert!(page.contains(">A: p50<") && page.contains(">B: p50<"));
     dir.tokload("report a.json b.json").refuses(2, &["several", "tokload compare"]);
-    dir.tokload("report").refuses(2, &["has no run"]);
+    dir.tokload("report").refuses(2, &["tokload report", "has no run"]);
 }
 
 #[test]
@@ -88,7 +88,8 @@ fn what_cannot_be_written_is_said() {
     dir.tokload("report run.json --format json --output ./run.json").refuses(2, &["--output", "is a run"]);
     dir.tokload("report run.json --output nowhere/r.html").refuses(5, &["nowhere/r.html"]);
     dir.tokload("report run.json --explain --output r.md").refuses(2, &["--explain", "--output"]);
-    dir.tokload("report run.json --metric-view vllm --format html").refuses(2, &["--metric-view", "vllm"]);
+    dir.tokload("report run.json --metric-view vllm --format html")
+        .refuses(2, &["--metric-view", "--format"]);
     fs::write(dir.path("taken"), "").unwrap();
     dir.tokload("report run.json --charts taken").refuses(5, &["taken"]);
     assert_eq!(dir.names(), ["run.json", "run.records", "taken"]);
