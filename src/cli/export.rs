@@ -68,6 +68,11 @@ impl Export {
         Ok(())
     }
 
+    /// Where it is written to.
+    pub(super) fn path(&self) -> &Path {
+        Path::new(&self.path)
+    }
+
     /// What it is made of.
     pub(super) fn needs(&self) -> Needs {
         self.form().map_or(Needs::Nothing, |form| form.needs)

@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::search;
 use crate::cli::run;
-use crate::plan::Error;
+use crate::plan::{Error, Plan};
 use crate::run_file::Loaded;
 use crate::strategy::capacity::{self, Step, Trial};
 use crate::sys::clock::RunClock;
@@ -27,6 +27,9 @@ pub(super) fn main(words: &FindCapacityWords, tool: Tool, typed: Vec<String>) ->
     let args = search::prepared(own, plan, config.as_ref().is_some_and(has_search)).map_err(Failure::bad)?;
     let mut order = run::order_with(&args, tool, &clock, config)?;
     search::set(own, &mut order.plan).map_err(Failure::bad)?;
+    if let Some(resumed) = &resumed {
+        resumed.asks_as(&order.plan).map_err(Failure::bad)?;
+    }
     let earlier = resumed.map_or_else(Vec::new, |resumed| resumed.trials);
     if let Some(search) = &order.plan.search
         && !earlier.is_empty()
@@ -43,6 +46,7 @@ struct Resumed {
     path: String,
     /// As the text of a plan file.
     plan: String,
+    asked: Plan,
     trials: Vec<Trial>,
 }
 
@@ -58,6 +62,30 @@ impl Resumed {
             return wrong("that run has no search to go on with", remedy);
         };
         let plan = run.plan.read().map_err(Failure::bad)?;
-        Ok(Resumed { path: path.to_owned(), plan: plan.to_toml(), trials: capacity.trials.clone() })
+        Ok(Resumed {
+            path: path.to_owned(),
+            plan: plan.to_toml(),
+            asked: plan,
+            trials: capacity.trials.clone(),
+        })
+    }
+
+    /// Refuses options that ask something else than the loads that were tried: their outcomes would not count.
+    fn asks_as(&self, plan: &Plan) -> Result<(), Error> {
+        let was = &self.asked;
+        let question =
+            |plan: &Plan| plan.search.map(|search| (search.vary, search.target, search.failures_max));
+        let load = |plan: &Plan| plan.levels.first().map(|level| level.load.clone());
+        let is_length = was.search.is_some_and(|search| search.vary.is_length());
+        let other = [
+            (was.slo != plan.slo, "the limits of --goodput"),
+            (was.workload != plan.workload, "what is sent"),
+            (was.target != plan.target, "the server, its model or its API"),
+            (question(was) != question(plan), "what is varied, --target or --max-failures"),
+            (is_length && load(was) != load(plan), "the load"),
+        ];
+        let Some((_, what)) = other.into_iter().find(|(differs, _)| *differs) else { return Ok(()) };
+        let wrong = format!("{what} would be other than for the loads that were tried");
+        Err(Error::new("--resume", wrong, "leave that option out, or search again without --resume"))
     }
 }

@@ -32,6 +32,9 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     let (first, others) = named_runs(args, form)?;
     let loaded = Loaded::open(Path::new(first)).map_err(Failure::bad)?;
     let exports = Export::all(&args.export).map_err(Failure::bad)?;
+    for export in &exports {
+        page::none_of("--export", export.path(), &args.runs).map_err(Failure::bad)?;
+    }
     exports.iter().try_for_each(|export| export.check(args.force)).map_err(Failure::bad)?;
     let limits = slo(args, &loaded.run)?;
     let shown = as_others(args, &loaded, &limits)?;

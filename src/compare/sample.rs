@@ -141,8 +141,11 @@ impl Sample {
 
 /// The load alone: how long it is kept up changes how well it is known, not what it is.
 fn key_of(block: &LevelBlock, setting: Option<&Level>) -> String {
-    let load = setting.and_then(|setting| serde_json::to_value(&setting.load).ok());
-    load.map_or_else(|| block.load_label(), |load| load.to_string())
+    let load = setting.and_then(|setting| {
+        let load = serde_json::to_value(&setting.load).ok()?;
+        Some(load.to_string() + &setting.sizes.in_label())
+    });
+    load.unwrap_or_else(|| block.load_label())
 }
 
 impl LoadOf<'_> {

@@ -26,7 +26,8 @@ impl Sizes {
     }
 
     /// `, prompts of 3000, answers of 200`; empty where all lengths are the workload's.
-    pub(super) fn in_label(&self) -> String {
+    #[must_use]
+    pub fn in_label(&self) -> String {
         let prompts = self.input_words.map_or_else(String::new, |words| format!(", prompts of {words}"));
         let answers = self.output_tokens.map_or_else(String::new, |tokens| format!(", answers of {tokens}"));
         prompts + &answers

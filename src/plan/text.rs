@@ -271,7 +271,12 @@ fn full_plan() -> Plan {
     Plan {
         seed: 0,
         runs: 2,
-        search: Some(Search { time_max_s: Some(60.0), overload: true, ..Search::along(Axis::Rate) }),
+        search: Some(Search {
+            time_max_s: Some(60.0),
+            overload: true,
+            within_s: Some(60.0),
+            ..Search::along(Axis::Rate)
+        }),
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
         share: Some(Share::WHOLE),
         steady_cut: SteadyCut::Default,

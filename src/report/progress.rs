@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::format;
 use crate::plan::Level;
 use crate::run::{Event, Tick};
-use crate::run_file::schema::load_label;
+use crate::run_file::schema::level_label;
 
 /// The live display of a run.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Line {
             (None, None) => Goal::None,
         };
         let of = levels.map_or_else(String::new, |levels| format!(" of {levels}"));
-        let head = format!("level {}{of}, {}", ordinal + 1, load_label(&level.load));
+        let head = format!("level {}{of}, {}", ordinal + 1, level_label(level));
         *self = Line { head, goal, ..Line::default() };
     }
 

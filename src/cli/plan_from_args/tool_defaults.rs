@@ -1,6 +1,6 @@
 //! What the clients of vLLM and aiperf do where their options do not say, for their command lines.
 
-use super::{RunArgs, Tool};
+use super::{RunArgs, Tool, trace};
 use crate::api::Dialect;
 use crate::plan::{Endpoint, Limits, Plan, Slo, Workload};
 
@@ -30,7 +30,8 @@ pub(super) fn before_options(tool: Tool, plan: &mut Plan) {
 
 /// Sets what `tool` has by default for the workload that the options chose, and says where ours differs on purpose.
 pub(super) fn after_options(args: &RunArgs, tool: Tool, workload: &mut Workload, notes: &mut Vec<String>) {
-    let is_synthetic = workload.data.is_none() && workload.trace.is_none();
+    // The trace of the command line is looked at later, with the levels.
+    let is_synthetic = workload.data.is_none() && workload.trace.is_none() && !trace::is_asked(args);
     match tool {
         Tool::Tokload => {}
         Tool::Vllm => {

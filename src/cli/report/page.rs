@@ -69,10 +69,7 @@ impl Place {
     pub(super) fn of(output: Option<&str>, runs: &[String]) -> Result<Place, Error> {
         let Some(output) = output else { return Ok(Place::Output) };
         let path = PathBuf::from(output);
-        let real = |path: &Path| fs::canonicalize(path).ok();
-        if real(&path).is_some_and(|own| runs.iter().any(|run| real(Path::new(run)).as_ref() == Some(&own))) {
-            return Err(Error::new("--output", "is a run that is read", "give another name"));
-        }
+        none_of("--output", &path, runs)?;
         Ok(Place::File(path))
     }
 
@@ -83,6 +80,15 @@ impl Place {
             Place::File(path) => save(path, write),
         }
     }
+}
+
+/// Refuses `path`, which `option` is to write to, where it is one of the runs that are read.
+pub(super) fn none_of(option: &str, path: &Path, runs: &[String]) -> Result<(), Error> {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    if real(path).is_some_and(|own| runs.iter().any(|run| real(Path::new(run)).as_ref() == Some(&own))) {
+        return Err(Error::new(option, "is a run that is read", "give another name"));
+    }
+    Ok(())
 }
 
 /// A report of `run`, with `overlays` in its charts.

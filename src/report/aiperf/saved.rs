@@ -4,6 +4,7 @@ use super::Level;
 use crate::api::Dialect;
 use crate::plan::{self, Arrivals, Load, Plan};
 use crate::run_file::RunFile;
+use crate::run_file::schema::LevelBlock;
 
 /// What a level's file says beside the numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Saved {
     pub level: String,
     /// Which of several rounds over all levels it is of, from 0.
     pub round: usize,
+    /// How many levels of its round with the same load were before it: a search tries loads again.
+    pub again: usize,
     /// Levels of each round.
     pub levels: usize,
     /// Rounds.
@@ -34,7 +37,13 @@ impl Saved {
     pub fn of(run: &RunFile, level: &Level) -> Saved {
         let block = run.levels.iter().find(|block| block.ordinal == level.about.ordinal);
         let plan: Option<Plan> = run.plan.read().ok();
+        let load = |block: &LevelBlock| block.setting.read().ok().map(|level| level.load);
+        let again = block.map_or(0, |block| {
+            let before = run.levels.iter().take_while(|other| other.ordinal < block.ordinal);
+            before.filter(|other| other.repeat == block.repeat && load(other) == load(block)).count()
+        });
         Saved {
+            again,
             command_line: run.environment.command_line.clone(),
             version: run.tool.version.clone(),
             setting: block.and_then(|block| block.setting.read().ok()),
@@ -98,7 +107,8 @@ impl Saved {
             let cap = load.and_then(|load| load.cap);
             let cap = cap.map_or_else(String::new, |cap| format!("__concurrency_{cap}"));
             let other = || self.level.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
-            folder.push(format!("{}{cap}", known.unwrap_or_else(other)));
+            let again = if self.again > 0 { format!("__{}", self.again + 1) } else { String::new() };
+            folder.push(format!("{}{cap}{again}", known.unwrap_or_else(other)));
         }
         folder.join("/")
     }
@@ -136,6 +146,9 @@ mod tests {
         assert_eq!(saved.folder(), "profile_runs/trial_0002/rate_5.0__concurrency_4");
         saved = Saved { setting: Some(level(Load::closed(16))), rounds: 1, ..saved };
         assert_eq!(saved.folder(), "concurrency_16");
+        saved.again = 1;
+        assert_eq!(saved.folder(), "concurrency_16__2", "a search tries a load again");
+        saved.again = 0;
         saved = Saved { setting: None, level: "2 users, ramp".to_owned(), levels: 1, rounds: 3, ..saved };
         assert_eq!(saved.folder(), "profile_runs/run_0002");
         assert_eq!(Saved::default().run_folder(), "openai-chat", "of a plan that cannot be read");

@@ -178,7 +178,7 @@ impl LevelBlock {
         let mut block = LevelBlock {
             ordinal: result.ordinal,
             repeat: 0,
-            label: load_label(&result.level.load),
+            label: level_label(&result.level),
             setting: Verbatim::of(&result.level),
             span: result.span.into(),
             window: summary.window.into(),
@@ -226,7 +226,7 @@ impl LevelBlock {
     /// The load in words, without the number of the repeat.
     #[must_use]
     pub fn load_label(&self) -> String {
-        self.setting.read().map_or_else(|_| self.label.clone(), |level| load_label(&level.load))
+        self.setting.read().map_or_else(|_| self.label.clone(), |level| level_label(&level))
     }
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
@@ -345,6 +345,12 @@ fn bodies(result: &LevelResult) -> Option<String> {
     // Nothing was sent, or nobody has looked: of anything that was, the sum is 0 once in 2^64 runs.
     let sum = result.shards.iter().map(|shard| shard.bodies).fold(0, u64::wrapping_add);
     (sum != 0).then(|| format!("{sum:016x}"))
+}
+
+/// A level in words: its load, and the lengths that are its own.
+#[must_use]
+pub fn level_label(level: &Level) -> String {
+    load_label(&level.load) + &level.sizes.in_label()
 }
 
 /// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.

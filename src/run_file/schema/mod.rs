@@ -27,7 +27,8 @@ pub use group::GroupBlock;
 pub use imported::ImportedBlock;
 pub use knee::{KneeBlock, LoadPoint, Served};
 pub use level::{
-    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, load_label,
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, level_label,
+    load_label,
 };
 pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
 pub use part::Part;

@@ -193,6 +193,44 @@ fn a_search_on_the_mock_is_gone_on_with_from_its_file() {
     assert!(over.err.contains("the search of that run is over"), "{over:?}");
     let other = dir.tokload("find-capacity --resume first.json --config x.toml");
     assert!(other.err.contains("leave out --config"), "{other:?}");
+    // What was seen of its loads says nothing of another question.
+    for (option, what) in [
+        ("--goodput e2e:1", "the limits"),
+        ("--random-output-len 3", "what is sent"),
+        ("--random-input-len 999", "what is sent"),
+        ("--base-url http://127.0.0.1:9", "the server"),
+        ("--backend openai", "the server"),
+        ("--target 50%", "what is varied"),
+    ] {
+        let other = dir.tokload(&format!("find-capacity --resume first.json {option}"));
+        assert_eq!(other.code, 2, "{option}: {other:?}");
+        assert!(other.err.contains("--resume") && other.err.contains(what), "{option}: {other:?}");
+    }
+}
+
+#[test]
+fn levels_of_a_search_over_lengths_are_told_apart_everywhere() {
+    let dir = Dir::new();
+    let line = "simulate --find-capacity --vary output-len --goodput e2e:600 --output-file lengths.json";
+    dir.tokload(line).shows(0);
+    let run = json(&dir.path("lengths.json"));
+    let labels: Vec<&str> =
+        run["levels"].as_array().unwrap().iter().map(|level| level["label"].as_str().unwrap()).collect();
+    assert_eq!(labels[..2], ["1 user, answers of 16", "1 user, answers of 32"]);
+    // Each level has a folder of its own, also the one that was confirmed.
+    let said = dir.tokload("report lengths.json --export aiperf=out");
+    assert_eq!(said.code, 0, "{said:?}");
+    let folders = std::fs::read_dir(dir.path("out")).unwrap().count();
+    assert_eq!(folders, labels.len());
+    // Runs over lengths are compared length by length.
+    let said = dir.tokload("compare lengths.json lengths.json");
+    assert!(
+        said.out.contains("1 user, answers of 16\n") && said.out.contains("1 user, answers of 32\n"),
+        "{said:?}"
+    );
+    // What is read is not written over.
+    let said = dir.tokload("report lengths.json --export csv=lengths.json --force");
+    said.refuses(2, &["--export", "is a run that is read"]);
 }
 
 /// A context of 500 tokens: prompts of 512 are refused, whatever the limits. Broken off and gone on with on the way.

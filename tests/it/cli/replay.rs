@@ -38,6 +38,18 @@ fn a_dry_run_shows_each_request_with_its_time_and_lengths() {
     assert!(said.contains("; left out: ") && said.contains("3 requests without a time"), "{said}");
 }
 
+/// aiperf's own defaults are those of prompts that it makes up: a trace says itself what is sent.
+#[test]
+fn a_trace_is_taken_by_aiperfs_command_line() {
+    let line = format!(
+        "profile -m mock -u 127.0.0.1:9 --streaming --input-file {} --custom-dataset-type mooncake_trace --fixed-schedule \
+         --dry-run",
+        sample("mooncake.jsonl")
+    );
+    let said = Dir::new().tokload(&line);
+    assert!(said.code == 0 && said.out.contains("at 0.000000 s"), "{said:?}");
+}
+
 #[test]
 fn a_share_says_which_part_of_the_trace_it_sends() {
     let dir = Dir::new();
