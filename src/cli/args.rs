@@ -1056,7 +1056,7 @@ pub enum Command {
     /// `quick`
     Quick(Box<QuickArgs>),
     /// `report`
-    Report(ReportArgs),
+    Report(Box<ReportArgs>),
     /// `run`, under whatever name
     Run(Box<RunArgs>),
     /// `selftest`
@@ -1117,7 +1117,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Asked, Error> {
                     server: by_argh(name, &args, 1)?,
                 })),
                 Name::Quick => Command::Quick(Box::new(by_argh(name, &args, 0)?)),
-                Name::Report => Command::Report(by_argh(name, &args, 0)?),
+                Name::Report => Command::Report(Box::new(by_argh(name, &args, 0)?)),
                 Name::Run => Command::Run(Box::new(by_argh(name, &args, 0)?)),
                 Name::Selftest => Command::Selftest(by_argh(name, &args, 0)?),
                 Name::Simulate => Command::Simulate(Box::new(SimulateWords {
