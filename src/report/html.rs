@@ -1,6 +1,6 @@
 //! The view and its charts as one page: no network, light and dark, for phones and paper too.
 //!
-//! Owns the order of the page and its marks; words and numbers come from the view, pictures from [`chart`]. Everything
+//! Owns the order of the page and its marks; words and numbers come from the view, pictures from [`chart`](super::chart). Everything
 //! that somebody else wrote (names, messages) is escaped on its way in.
 
 use std::io::{self, Write};
