@@ -22,8 +22,9 @@ pub struct Workload {
     /// with system messages have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_words: Option<u32>,
-    /// The recorded requests that are sent instead of synthetic ones, at their times ([`Arrivals::Trace`](super::Arrivals::Trace)). Their lengths
-    /// win over those above; `output_tokens` is that of requests that say none.
+    /// The recorded requests that are sent instead of synthetic ones, at their times
+    /// ([`Arrivals::Trace`](super::Arrivals::Trace)). Their lengths win over those above; `output_tokens` is that of
+    /// requests that say none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
     /// The prompts that are sent instead of synthetic ones, at any load. `distinct` is how many of them, then.
