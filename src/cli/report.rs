@@ -1,6 +1,6 @@
 //! `report`: a saved run again, also under other SLOs, in several forms; and the run in words.
 
-pub(in crate::cli) mod page;
+mod page;
 
 use std::path::Path;
 

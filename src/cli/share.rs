@@ -1,11 +1,12 @@
 //! `share`: a run for others: a block to paste, and a card.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::ShareArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::report::page::save;
+use crate::cli::whole_file::replace;
 use crate::cli::{say, with_stdout};
 use crate::plan::Error;
 use crate::report::{card, picture};
@@ -32,8 +33,8 @@ pub(super) fn main(args: &ShareArgs) -> Result<Exit, Failure> {
         path.push(extension);
         PathBuf::from(path)
     };
-    save(&with(".svg"), |out| out.write_all(svg.as_bytes()))?;
-    save(&with(".png"), |out| out.write_all(&png))?;
+    replace(&with(".svg"), |out| out.write_all(svg.as_bytes()))?;
+    replace(&with(".png"), |out| out.write_all(&png))?;
     say(&format!("saved {} and {}", with(".svg").display(), with(".png").display()));
     Ok(Exit::Done)
 }

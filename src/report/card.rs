@@ -10,7 +10,7 @@ use super::chart::draw::{self, Drawing, Palette, Size};
 use super::chart::{self, Chart, Named};
 use super::format;
 use super::markdown;
-use super::view::View;
+use super::view::{self, View};
 use crate::metrics::Metric;
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
@@ -93,6 +93,8 @@ fn what(run: &RunFile) -> Vec<String> {
     };
     let server = [&run.target.kind, &run.target.version].into_iter().flatten().map(String::as_str);
     let server = server.collect::<Vec<_>>().join(" ");
+    // A simulated server is its own model.
+    let server = if server == models { String::new() } else { server };
     let subject =
         [models, server].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" on ");
     let levels: Vec<String> = run.levels.iter().map(LevelBlock::load_label).collect();
@@ -122,14 +124,9 @@ fn machine(run: &RunFile) -> Option<String> {
     if run.is_simulated() {
         return None;
     }
-    let cpu = run.environment.cpu_model.as_ref()?;
-    let cores = run.environment.cores_machine.map_or_else(String::new, |cores| format!(", {cores} cores"));
-    let memory = run
-        .environment
-        .memory_bytes
-        .map_or_else(String::new, |bytes| format!(", {:.0} GiB", bytes as f64 / f64::from(1 << 30)));
+    let machine = view::machine(&run.environment)?;
     let whose = if run.target.on_client_host == Some(true) { "server and client" } else { "client" };
-    Some(format::one_line(&format!("{whose}: {cpu}{cores}{memory}"), LINE_CHARS_MAX))
+    Some(format::one_line(&format!("{whose}: {machine}"), LINE_CHARS_MAX))
 }
 
 fn figures(run: &RunFile, best: Option<&LevelBlock>) -> Vec<Figure> {

@@ -43,12 +43,17 @@ fn line(out: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Resul
         if place > 0 {
             write!(out, ",")?;
         }
-        if field.contains([',', '"', '\n', '\r']) {
-            write!(out, "\"{}\"", field.replace('"', "\"\""))?;
-        } else {
-            write!(out, "{field}")?;
-        }
+        write!(out, "{}", quoted(&field))?;
     }
     // The line break of the RFC.
     write!(out, "\r\n")
+}
+
+/// A cell that may hold anything, as RFC 4180 has it.
+pub(super) fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }

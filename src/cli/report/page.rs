@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::failure::Failure;
+use crate::cli::whole_file::replace;
 use crate::cli::with_stdout;
 use crate::plan::Error;
 use crate::report::chart::draw::{self, Palette, Size};
@@ -77,7 +78,7 @@ impl Place {
     pub(super) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         match self {
             Place::Output => with_stdout(write),
-            Place::File(path) => save(path, write),
+            Place::File(path) => replace(path, |out| write(out)),
         }
     }
 }
@@ -139,38 +140,13 @@ pub(super) fn name_of(place: usize) -> String {
 /// Writes each chart into `directory`, which is made: `NAME.svg` and `NAME.png`.
 pub(super) fn draw_all(charts: &[Chart], directory: &str) -> Result<(), Failure> {
     let directory = Path::new(directory);
-    fs::create_dir_all(directory).map_err(|e| cannot_write(directory, &e))?;
     for chart in charts {
         let svg = draw::whole(chart, PICTURE, Palette::PRINT, "#ffffff").map_err(Failure::own)?;
-        save(&directory.join(format!("{}.svg", chart.id)), |out| out.write_all(svg.as_bytes()))?;
+        replace(&directory.join(format!("{}.svg", chart.id)), |out| out.write_all(svg.as_bytes()))?;
         let png = picture::png(&svg, PICTURE_SCALE).map_err(Failure::own)?;
-        save(&directory.join(format!("{}.png", chart.id)), |out| out.write_all(&png))?;
+        replace(&directory.join(format!("{}.png", chart.id)), |out| out.write_all(&png))?;
     }
     Ok(())
-}
-
-/// Puts a file in its place when it is whole.
-pub(in crate::cli) fn save(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let written = fs::File::create(&part).and_then(|file| {
-        let mut out = io::BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()
-    });
-    written.and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        // What is left of it helps nobody; whether it can be removed changes nothing.
-        let _ = fs::remove_file(&part);
-        cannot_write(path, &error)
-    })
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::own(format!("{} cannot be written: {error}", path.display()))
 }
 
 const FIRST: &str = "A";

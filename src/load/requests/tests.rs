@@ -221,29 +221,32 @@ fn requests_of(leg: &Arc<Leg>) -> Requests {
     Requests::new(Arc::clone(leg), &none(), None)
 }
 
+/// The bodies that so many users send, all that are planned, by their index.
+fn bodies_of_users(leg: &Arc<Leg>, (users, units): (u32, u64), shards: u32) -> Vec<(u64, Vec<u8>)> {
+    let mut all = Vec::new();
+    for shard in 0..shards {
+        let users = ClosedLoop {
+            users,
+            shards,
+            shard,
+            units,
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            pace: None,
+            ramp: None,
+            duration: Duration::MAX,
+        };
+        drain(Agenda::closed(&users), leg, &mut all);
+    }
+    let mut bodies: Vec<_> = all.into_iter().map(|(index, _, body)| (index, body)).collect();
+    bodies.sort();
+    bodies
+}
+
 #[test]
 fn long_requests_of_users_are_the_same_on_any_number_of_shards() {
     let leg = long_leg();
-    let of = |shards: u32| {
-        let mut all = Vec::new();
-        for shard in 0..shards {
-            let users = ClosedLoop {
-                users: 3,
-                shards,
-                shard,
-                units: 12,
-                think: Duration::ZERO,
-                spread: Duration::ZERO,
-                pace: None,
-                ramp: None,
-                duration: Duration::MAX,
-            };
-            drain(Agenda::closed(&users), &leg, &mut all);
-        }
-        let mut bodies: Vec<_> = all.into_iter().map(|(index, _, body)| (index, body)).collect();
-        bodies.sort();
-        bodies
-    };
+    let of = |shards: u32| bodies_of_users(&leg, (3, 12), shards);
     let one = of(1);
     assert_eq!(one.len(), 12);
     assert_eq!(of(2), one);
@@ -252,26 +255,7 @@ fn long_requests_of_users_are_the_same_on_any_number_of_shards() {
 #[test]
 fn users_send_the_same_bodies_on_any_number_of_shards() {
     let leg = leg();
-    let of = |shards: u32| {
-        let mut all = Vec::new();
-        for shard in 0..shards {
-            let users = ClosedLoop {
-                ramp: None,
-                users: 7,
-                shards,
-                shard,
-                units: 40,
-                think: Duration::ZERO,
-                spread: Duration::ZERO,
-                pace: None,
-                duration: Duration::MAX,
-            };
-            drain(Agenda::closed(&users), &leg, &mut all);
-        }
-        let mut bodies: Vec<_> = all.into_iter().map(|(index, _, body)| (index, body)).collect();
-        bodies.sort();
-        bodies
-    };
+    let of = |shards: u32| bodies_of_users(&leg, (7, 40), shards);
     let one = of(1);
     assert_eq!(one.len(), 40);
     assert!(one.windows(2).all(|pair| pair[0].1 != pair[1].1), "two requests with one body");

@@ -2,6 +2,7 @@
 
 use super::{Error, Form, Needs, Sink, Source};
 use crate::metrics::metric::Metric;
+use crate::report::csv::quoted;
 use crate::run_file::schema::{LevelBlock, Unit};
 use crate::stats::Quantile;
 
@@ -80,15 +81,6 @@ fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
 /// A number; nothing for one that is none.
 fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
-}
-
-/// A cell that may hold anything, as RFC 4180 has it.
-pub(super) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::csv::quoted;
 use super::{Error, Form, Needs, Sink, Source};
+use crate::report::csv::quoted;
 
 pub(super) const FORM: Form = Form {
     name: "csv-records",
