@@ -1,9 +1,9 @@
 //! SVG as PNG. Text is set in a font that the program brings along: a server has none.
 
-use std::sync::{Arc, OnceLock};
-
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, fontdb};
+use resvg::usvg;
+
+mod letters;
 
 /// Why a picture cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,8 @@ impl std::error::Error for Error {}
 ///
 /// When `svg` is none, or has no size, or a size that memory cannot hold.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
-    let options =
-        usvg::Options { font_family: FAMILY.to_owned(), fontdb: fonts(), ..usvg::Options::default() };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| Error(e.to_string()))?;
+    let svg = letters::outlined(svg)?;
+    let tree = usvg::Tree::from_str(&svg, &usvg::Options::default()).map_err(|e| Error(e.to_string()))?;
     let size = tree.size();
     let pixels = |length: f32| (length * scale).ceil() as u32;
     let mut pixmap = Pixmap::new(pixels(size.width()), pixels(size.height()))
@@ -33,21 +32,6 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     pixmap.encode_png().map_err(|e| Error(e.to_string()))
 }
-
-/// The fonts, read once.
-fn fonts() -> Arc<fontdb::Database> {
-    static FONTS: OnceLock<Arc<fontdb::Database>> = OnceLock::new();
-    let read = || {
-        let mut fonts = fontdb::Database::new();
-        fonts.load_font_data(dejavu::sans::regular().to_vec());
-        fonts.load_font_data(dejavu::sans::bold().to_vec());
-        fonts.set_sans_serif_family(FAMILY);
-        Arc::new(fonts)
-    };
-    Arc::clone(FONTS.get_or_init(read))
-}
-
-const FAMILY: &str = "DejaVu Sans";
 
 #[cfg(test)]
 mod tests {
