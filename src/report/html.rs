@@ -286,6 +286,8 @@ const THEME: Palette<'static> = Palette {
     ink: "var(--ink)",
     grid: "var(--line)",
     heat: "var(--heat)",
+    mark: "var(--mark)",
+    limit: "var(--bad)",
     series: [
         "var(--s0)",
         "var(--s1)",

@@ -47,6 +47,7 @@ fn chart(runs: &[Named<'_>], (id, title, metric): (&'static str, &'static str, M
         y: Axis { title: "ms", scale: Scale::Log },
         series,
         heat: None,
+        marks: Vec::new(),
         empty: is_stripped.then(|| "the file holds no histograms: only those of tokload do".to_owned()),
     }
 }

@@ -57,6 +57,12 @@ impl Ruler {
         place.clamp(self.from, self.to)
     }
 
+    /// How far between the ends `value` lies, a share.
+    #[must_use]
+    pub(super) fn share(&self, value: f64) -> f64 {
+        (self.place(value) - self.from) / (self.to - self.from)
+    }
+
     /// What stands at the place `at`, if it is a mark.
     #[must_use]
     pub(super) fn label(&self, at: f64) -> &str {
