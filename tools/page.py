@@ -146,14 +146,14 @@ def made(tokload, folder):
     return [*SIMULATED, "merged", "interrupted"]
 
 
-def shoot(url, picture, width, height, flags):
+def shoot(root, name, picture, width, height, flags):
     """A screenshot of a page. Windows have a least width, so that the page stands in a frame."""
-    frame = f'<body style="margin:0"><iframe src="{url}" width="{width}" height="{height}" style="border:0"></iframe>'
-    with tempfile.TemporaryDirectory() as profile, tempfile.NamedTemporaryFile("w", suffix=".html") as page:
-        page.write(frame)
-        page.flush()
-        browser(profile, f"--window-size={max(width, 500)},{height}", "--virtual-time-budget=3000",
-                f"--screenshot={picture}", *flags, f"file://{page.name}")
+    frame = picture.with_suffix(".frame.html")
+    frame.write_text(f'<body style="margin:0"><iframe src="{name}" width="{width}" height="{height}" style="border:0"></iframe>')
+    with tempfile.TemporaryDirectory() as profile:
+        browser(profile, f"--window-size={max(width, 500)},{height}", f"--screenshot={picture}", *flags,
+                f"{root}/{frame.name}")
+    frame.unlink()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -199,11 +199,11 @@ def main():
                 frame.unlink()
                 if options.keep:
                     for scheme, flags in (("light", []), ("dark", ["--force-dark-mode"])):
-                        shoot(f"{root}/{kind}.html", folder / f"{kind}-{width}-{scheme}.png", width, HEIGHTS[width], flags)
+                        shoot(root, f"{kind}.html", folder / f"{kind}-{width}-{scheme}.png", width, HEIGHTS[width], flags)
             if options.keep and kind != "overlay":
-                page = folder / f"{kind}-card.frame.html"
+                page = folder / f"{kind}-card.html"
                 page.write_text(f'<body style="margin:0"><img src="{kind}-card.png" width="600">')
-                shoot(f"{root}/{page.name}", folder / f"{kind}-card-600.png", 600, 320, [])
+                shoot(root, page.name, folder / f"{kind}-card-600.png", 600, 320, [])
                 page.unlink()
         server.shutdown()
     sys.exit(1 if faults else 0)

@@ -60,6 +60,8 @@ pub enum Scale {
     /// Evenly, from 0.
     #[default]
     Linear,
+    /// Evenly, from 0, marked at whole numbers only: half a user is none.
+    Whole,
     /// By their logarithm: each tenfold step is as long as the last.
     Log,
     /// Places 0, 1, ... that have names.
@@ -181,7 +183,7 @@ impl Scale {
     fn places(&self, value: f64) -> bool {
         value.is_finite()
             && match self {
-                Scale::Linear | Scale::Names(_) => true,
+                Scale::Linear | Scale::Whole | Scale::Names(_) => true,
                 Scale::Log => value > 0.0,
                 Scale::Nines => (0.0..1.0).contains(&value),
             }

@@ -66,12 +66,18 @@ impl Loads {
             let Some(amounts) = levels().map(|level| level.amount(vary)).collect::<Option<Vec<f64>>>() else {
                 continue;
             };
-            if amounts.is_empty() {
+            // A single load has its name, which says more than a place between 0 and itself.
+            let is_several = amounts.iter().any(|amount| Some(amount) != amounts.first());
+            if !is_several {
                 break;
             }
             let low = amounts.iter().copied().fold(f64::INFINITY, f64::min);
             let high = amounts.iter().copied().fold(0.0, f64::max);
-            let scale = if low > 0.0 && high / low >= LOG_FROM { Scale::Log } else { Scale::Linear };
+            let scale = match low > 0.0 && high / low >= LOG_FROM {
+                true => Scale::Log,
+                false if vary.is_whole() => Scale::Whole,
+                false => Scale::Linear,
+            };
             return Loads { axis: Axis { title, scale }, of: Amounts::Varied(vary) };
         }
         let mut names: Vec<String> = Vec::new();

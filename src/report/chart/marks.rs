@@ -83,9 +83,13 @@ pub(super) fn limits(chart: &mut Chart, runs: &[Named<'_>], metric: Metric) {
             continue;
         }
         let binding = if binds { ", binding" } else { "" };
-        let mark =
-            Mark { at: Place::Limit(limit_ms), name: named(run, &format!("{words} {typed} ms{binding}")) };
-        marks.push(mark);
+        let words = format!("{words} {typed} ms{binding}");
+        let at = Place::Limit(limit_ms);
+        match marks.iter_mut().find(|mark| mark.at == at && mark.name.ends_with(&words)) {
+            // What several runs share is nobody's own.
+            Some(mark) => mark.name = words,
+            None => marks.push(Mark { at, name: named(run, &words) }),
+        }
     }
     chart.marks.extend(marks);
     if let [only] = beyond.as_slice() {
@@ -129,9 +133,15 @@ pub(super) fn levels(runs: &[Named<'_>]) -> Vec<Mark> {
 /// What the lines of [`levels`] are, as a sentence behind the reading of a chart.
 pub(super) fn levels_in_words(runs: &[Named<'_>]) -> String {
     let loads = Loads::of(runs);
-    format!(" Upright lines: a level begins, with the {} above it.", loads.title())
+    let not_all = match runs.iter().map(|run| run.run.levels.len()).max() {
+        Some(MANY..) => " Of levels close together not each has its own.",
+        _ => "",
+    };
+    format!(" Upright lines: a level begins, with the {} above it.{not_all}", loads.title())
 }
 
 /// A limit up to so many times the highest value is in the picture.
 const IN_SIGHT: f64 = 1.5;
 const LABEL_CHARS_MAX: usize = 24;
+/// So many levels are too close together in a picture of a phone's width.
+const MANY: usize = 12;

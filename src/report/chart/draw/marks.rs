@@ -103,6 +103,7 @@ pub(super) fn level(
     (x, y): (&Ruler, &Ruler),
     size: Size,
 ) -> Drawn {
+    let mut taken: Vec<i32> = Vec::new();
     for mark in marks {
         let Place::Limit(at) = mark.at else { continue };
         let at = y.place(at);
@@ -111,7 +112,9 @@ pub(super) fn level(
         let top = context.backend_coord(&(x.from, y.to)).1;
         // Above the line, below it where there is no room.
         let above = height - LINE + 2;
-        let place = if above >= top { above } else { height + 4 };
+        let is_free = above >= top && taken.iter().all(|other| (other - above).abs() >= LINE - 4);
+        let place = if is_free { above } else { height + 4 };
+        taken.push(place);
         let left = (left + 6).min(size.width as i32 - text_width(&mark.name)).max(EDGE);
         root.draw(&Text::new(mark.name.clone(), (left, place), font_of(&LIMIT)))?;
     }
@@ -129,4 +132,4 @@ const GAP: i32 = 8;
 /// Names may go so far beyond the axes.
 const ROOM: i32 = 14;
 /// Faint lines are at least so far apart.
-const APART: i32 = 4;
+const APART: i32 = 16;
