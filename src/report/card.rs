@@ -56,9 +56,10 @@ impl Card {
         let headline = match (view.capacity.first(), best) {
             (Some(answer), _) => answer.clone(),
             (None, Some(load)) => format!(
-                "{} output tok/s at {}",
+                "{} output tok/s at {}{}",
                 format::rate(load.out_tok_s),
-                format::one_line(&load.label, LABEL_CHARS_MAX)
+                format::one_line(&load.label, LABEL_CHARS_MAX),
+                load.repeats.map_or_else(String::new, |n| format!(", mean of {n}"))
             ),
             (None, None) => "no request ended well".to_owned(),
         };
@@ -85,6 +86,8 @@ impl Card {
 #[derive(Clone, Debug)]
 struct Load {
     label: String,
+    /// How many repeats it is the mean of.
+    repeats: Option<usize>,
     out_tok_s: f64,
     req_s: f64,
     ttft_ns: Option<f64>,
@@ -106,6 +109,7 @@ impl Load {
         let rates = &level.rates.window;
         Load {
             label: level.label.clone(),
+            repeats: None,
             out_tok_s: rates.out_tok_s,
             req_s: rates.req_s,
             ttft_ns: of(Metric::Ttft),
@@ -116,7 +120,8 @@ impl Load {
     fn of_repeats(repeats: &RepeatsBlock) -> Option<Load> {
         let of = |figure: &str| repeats.figures.get(figure)?.mean;
         Some(Load {
-            label: format!("{}, mean of {}", repeats.label, repeats.n),
+            label: repeats.label.clone(),
+            repeats: Some(repeats.n),
             out_tok_s: of("out_tok_s")?,
             req_s: of("req_s")?,
             ttft_ns: of("ttft_p50"),
@@ -262,7 +267,7 @@ pub fn svg(run: &RunFile) -> io::Result<String> {
     let bottom = height as i32 - 60;
     numbers(&mut svg, &card.figures, y + 24, bottom, shown.is_none());
     if let Some(chart) = shown {
-        picture(&mut svg, chart, y + 4, bottom)?;
+        picture(&mut svg, chart, y + 4, bottom - 14)?;
     }
     let color = if card.is_doubtful { "#9a6700" } else { "#1a7f37" };
     for line in wrapped(&card.verdict, 96, 1) {
@@ -302,9 +307,9 @@ fn picture(svg: &mut String, chart: &Chart, top: i32, bottom: i32) -> io::Result
     Ok(())
 }
 
-/// Whether there is more than a point to see.
+/// Whether there is more than a point to see, of one line: a card has no room for names.
 fn has_a_line(chart: &Chart) -> bool {
-    chart.series.iter().any(|series| series.points.len() > 2)
+    matches!(chart.series.as_slice(), [only] if only.points.len() > 2)
 }
 
 fn line_of(svg: &mut String, text: &str, (x, y): (i32, i32), size: u32, weight: &str, color: &str) {
@@ -343,5 +348,6 @@ const SOFT: &str = "#59636e";
 /// The picture of a sweep, and that of one or two levels.
 const OVER_LOADS: &str = "throughput-load";
 const OF_FEW: &str = "ttft-nines";
-const LABEL_CHARS_MAX: usize = 30;
+/// Two labels stand beside each other and the picture.
+const LABEL_CHARS_MAX: usize = 26;
 const LINE_CHARS_MAX: usize = 150;

@@ -102,7 +102,7 @@ fn head(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         };
         writeln!(out, "<div class=\"{class}\">{}</div>", Text(text))?;
     }
-    notes(&view.findings.iter().chain(warnings_of(view).0).collect::<Vec<_>>(), out)
+    notes(&warnings_of(view).0.into_iter().chain(&view.findings).collect::<Vec<_>>(), out)
 }
 
 /// What a reader has to know before any number, and all other remarks.

@@ -1,6 +1,7 @@
 //! What the charts mark: the knee, capacity and the limits over loads, levels over time; and that it is drawn.
 
 use tokload::plan::{Arrivals, Axis, Load, Plan, Search, Sizes, Slo};
+use tokload::report::card::Card;
 use tokload::report::chart::draw::{self, Palette, Size};
 use tokload::report::chart::{self, Chart, Mark, Named, Place};
 use tokload::run_file::RunFile;
@@ -223,4 +224,35 @@ fn many_levels_name_as_many_as_there_is_room_for() {
     let without =
         draw::parts(&plain, Size { width: 340, height: 260 }).unwrap().base.matches("<text").count();
     assert!((2..25).contains(&(named - without)), "{named} of which {without} are of the axes");
+}
+
+#[test]
+fn a_card_names_the_whole_range_the_failures_and_that_a_run_was_broken_off() {
+    // A search ends at a load between those that it began with.
+    let mut run = run_of(&builds::plan(7, &[Load::closed(4), Load::closed(16), Load::closed(8)], &[10; 3]));
+    let card = Card::of(&run);
+    assert!(card.what[1].starts_with("4 users to 16 users, "), "{:?}", card.what);
+    assert!(card.figures.iter().all(|figure| figure.of != "requests failed"));
+    run.interrupted = true;
+    run.levels[0].counts.failed = 3;
+    let card = Card::of(&run);
+    assert!(card.verdict.starts_with("simulated, interrupted, ") && card.is_doubtful, "{}", card.verdict);
+    assert_eq!((card.figures[0].value.as_str(), card.figures[0].of.as_str()), ("3 of 33", "requests failed"));
+}
+
+#[test]
+fn a_card_has_the_mean_of_repeats_and_not_the_best() {
+    let mut plan = users();
+    plan.runs = 2;
+    let run = run_of(&plan);
+    let repeats = run.repeats.as_ref().expect("two rounds");
+    let mean = |level: usize| repeats[level].figures["out_tok_s"].mean.unwrap();
+    let best = if mean(1) > mean(0) { 1 } else { 0 };
+    let headline = Card::of(&run).headline;
+    let expected = format!(
+        "{} output tok/s at {}, mean of 2",
+        tokload::report::format::rate(mean(best)),
+        repeats[best].label
+    );
+    assert_eq!(headline, expected);
 }
