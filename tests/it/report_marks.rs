@@ -256,3 +256,13 @@ fn a_card_has_the_mean_of_repeats_and_not_the_best() {
     );
     assert_eq!(headline, expected);
 }
+
+#[test]
+fn a_limit_that_is_judged_from_before_the_wait_for_a_cap_says_so() {
+    let mut plan = rates(&[4.0, 8.0]);
+    plan.slo = Slo { ttft_ms: Some(40.0), ..Slo::default() };
+    let said = |run: &RunFile| of(&alone(run), "ttft-load").reading.contains("judged from the planned send");
+    assert!(!said(&run_of(&plan)), "without a cap nobody waits");
+    plan.levels.iter_mut().for_each(|level| level.load.cap = Some(2));
+    assert!(said(&run_of(&plan)));
+}

@@ -73,8 +73,9 @@ pub(super) fn limits(chart: &mut Chart, runs: &[Named<'_>], metric: Metric) {
     let mut marks: Vec<Mark> = Vec::new();
     let mut beyond: Vec<String> = Vec::new();
     for run in runs {
-        let Ok(plan) = run.run.plan.read() else { continue };
-        let Some((name, words, limit_ms)) = limit(&plan.slo, metric) else { continue };
+        // Those of the levels: a report may judge by others than the plan had.
+        let Some(goodput) = run.run.levels.iter().find_map(|level| level.goodput) else { continue };
+        let Some((name, words, limit_ms)) = limit(&goodput.slo, metric) else { continue };
         let found = run.run.capacity.as_ref().and_then(|found| found.binding.as_ref()?.limit.as_ref());
         let binds = found.is_some_and(|held| held.name == name);
         let typed = format::typed(limit_ms);
@@ -91,6 +92,11 @@ pub(super) fn limits(chart: &mut Chart, runs: &[Named<'_>], metric: Metric) {
             None => marks.push(Mark { at, name: named(run, &words) }),
         }
     }
+    let is_from_plan = matches!(metric, Metric::Ttft | Metric::E2e) && !marks.is_empty();
+    if is_from_plan && runs.iter().any(waits_for_a_cap) {
+        chart.reading +=
+            " The SLO is judged from the planned send; what is drawn begins behind the wait for the cap.";
+    }
     chart.marks.extend(marks);
     if let [only] = beyond.as_slice() {
         let mut letters = only.chars();
@@ -99,6 +105,17 @@ pub(super) fn limits(chart: &mut Chart, runs: &[Named<'_>], metric: Metric) {
     } else if !beyond.is_empty() {
         chart.reading += &format!(" Not drawn: {}.", beyond.join("; "));
     }
+}
+
+/// Whether requests are judged from a planned send that they may have waited behind for a cap.
+fn waits_for_a_cap(run: &Named<'_>) -> bool {
+    let is_capped = |level: &LevelBlock| {
+        level
+            .setting
+            .read()
+            .is_ok_and(|setting| setting.load.cap.is_some() && setting.load.judged_from_plan())
+    };
+    run.run.levels.iter().any(is_capped)
 }
 
 /// The limit of `metric`: its name in a search, how it is called, and itself, ms.
