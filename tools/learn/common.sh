@@ -51,6 +51,14 @@ measure() {
         { cat "$name.txt"; exit 2; }
 }
 
+# in_time NAME: whether tokload found its own clock in time, without which a check in real time checks the machine
+in_time() {
+    if grep -q -E 'late_client|receive_lag|loop_lag|coalesced|client_cpu|cpu_steal|cpu_throttled' "$1.txt"; then
+        echo "  skipped: this machine is too busy for real time, by tokload's own findings"
+        return 1
+    fi
+}
+
 # lengths FILE KEY REQUESTS N...: a plan of one user with a level for each length N of KEY, input_words or output_tokens
 lengths() {
     file=$1; key=$2; requests=$3; shift 3
