@@ -133,7 +133,7 @@ fn capacity_is_a_span_with_the_limit_that_binds() {
     let span = mark(Place::Between(14.0, 16.0), "capacity 14 to 15");
     let limit = mark(Place::Limit(60.0), "SLO 60 ms, binding");
     assert_eq!(of(&charts, "ttft-load").marks, [limit.clone(), span.clone()]);
-    assert_eq!(of(&charts, "throughput-load").marks, [span.clone()]);
+    assert_eq!(of(&charts, "throughput-load").marks, std::slice::from_ref(&span));
     // A limit that nothing comes near would press the lines flat.
     assert_eq!(of(&charts, "e2e-load").marks, [span]);
     let reading = &of(&charts, "e2e-load").reading;
