@@ -3,10 +3,11 @@
 
     tools/page.py [--tokload PATH] [--keep DIRECTORY]
 
-Simulates runs of several kinds, makes a page of each, and checks in the browser: nothing is said on the console, nothing
-is wider than the window, the pointer on a chart shows values, a line can be switched off, a table sorts both ways, and no
-request leaves the page. Screenshots are kept in DIRECTORY, to be looked at. Needs Python 3.10 and Chromium (Debian:
-chromium); pages are served on loopback. Ends with 1 if a check fails.
+Makes runs of several kinds, simulated ones and an interrupted one against the mock server, and a page and a card of each,
+and checks in the browser: nothing is said on the console, nothing is wider than the window, the pointer on a chart shows
+values, a line can be switched off, a table sorts both ways, and no request leaves the page. Screenshots, light and dark, and
+the card 600 px wide are kept in DIRECTORY, to be looked at. Needs Python 3.10 and Chromium (Debian: chromium); pages are
+served on loopback. Ends with 1 if a check fails.
 """
 
 import argparse
@@ -15,18 +16,26 @@ import http.server
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
-WIDTHS = (360, 1440)
-KINDS = {
+# Widths with the heights of their screenshots, which hold the longest page.
+HEIGHTS = {360: 9000, 1440: 6000}
+# What each kind adds to the options that all have.
+SIMULATED = {
+    "single": ["-c", "8", "--num-prompts", "300"],
     "sweep": ["-c", "1,2,4,8,16,24,32", "--duration", "20"],
+    "sweep64": ["-c", ",".join(map(str, range(1, 65))), "--num-prompts", "128"],
+    "capacity": ["--find-capacity", "--num-prompts", "100"],
     "one": ["-c", "1", "--num-prompts", "1"],
     "failures": ["-c", "2,4", "--num-prompts", "40", "--request-timeout-seconds", "0.02"],
     "open": ["--request-rate", "2,4,8", "--duration", "20", "--num-runs", "2"],
 }
+OPTIONS = ["--random-output-len", "32", "--goodput", "ttft:500", "--seed", "1", "--force"]
 
 # Runs in a page around the report, which has the width to be tried; what it finds stands in the title.
 FRAME = """<!doctype html><meta charset="utf-8"><style>body {{ margin: 0 }} iframe {{ border: 0 }}</style>
@@ -106,6 +115,47 @@ def browser(profile, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+def interrupted(tokload, folder):
+    """A run against the mock server that is ended in its second level."""
+    server = subprocess.Popen([tokload, "mock-server", "--port", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True)
+    try:
+        url = re.search(r"http://[0-9.:]+", server.stderr.readline()).group()
+        run = subprocess.Popen([tokload, "run", "--base-url", url, "-c", "2,4", "--duration", "4", *OPTIONS,
+                                "--output-file", "interrupted.json"], cwd=folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(7)
+        run.send_signal(signal.SIGINT)
+        run.wait(60)
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def made(tokload, folder):
+    """Makes the runs; the names of all of them."""
+    def say(*words):
+        subprocess.run([tokload, *words], cwd=folder, capture_output=True, timeout=300, check=False)
+
+    for kind, load in SIMULATED.items():
+        say("simulate", *load, *OPTIONS, "--output-file", f"{kind}.json")
+    for share in ("1/2", "2/2"):
+        say("simulate", "-c", "2,4,8", "--num-prompts", "100", "--share", share, *OPTIONS, "--output-file", "part.json")
+    say("merge", "part.share-1-of-2.json", "part.share-2-of-2.json", "--output-file", "merged.json", "--force")
+    interrupted(tokload, folder)
+    return [*SIMULATED, "merged", "interrupted"]
+
+
+def shoot(root, name, picture, width, height, flags):
+    """A screenshot of a page. Windows have a least width, so that the page stands in a frame."""
+    frame = picture.with_suffix(".frame.html")
+    frame.write_text(f'<body style="margin:0"><iframe src="{name}" width="{width}" height="{height}" style="border:0"></iframe>')
+    with tempfile.TemporaryDirectory() as profile:
+        browser(profile, f"--window-size={max(width, 500)},{height}", f"--screenshot={picture}", *flags,
+                f"{root}/{frame.name}")
+    frame.unlink()
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
@@ -121,20 +171,20 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(options.keep or place)
         folder.mkdir(parents=True, exist_ok=True)
-        for kind, load in KINDS.items():
-            run = [tokload, "simulate", *load, "--random-output-len", "32", "--goodput", "ttft:500", "--seed", "1",
-                   "--output-file", f"{kind}.json", "--force"]
-            subprocess.run(run, cwd=folder, capture_output=True, timeout=120, check=False)
+        kinds = made(tokload, folder)
+        for kind in kinds:
             page = [tokload, "report", f"{kind}.json", "--output", f"{kind}.html"]
             subprocess.run(page, cwd=folder, timeout=120, check=True)
+            card = [tokload, "share", f"{kind}.json"]
+            subprocess.run(card, cwd=folder, capture_output=True, timeout=120, check=True)
         two = [tokload, "report", "sweep.json", "one.json", "--output", "overlay.html"]
         subprocess.run(two, cwd=folder, timeout=120, check=True)
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         root = f"http://127.0.0.1:{server.server_port}"
-        for kind in [*KINDS, "overlay"]:
-            for width in WIDTHS:
+        for kind in [*kinds, "overlay"]:
+            for width in HEIGHTS:
                 frame = folder / f"{kind}-{width}.frame.html"
                 frame.write_text(FRAME.format(page=f"{kind}.html", width=width, height=1200))
                 with tempfile.TemporaryDirectory() as profile:
@@ -149,10 +199,12 @@ def main():
                 frame.unlink()
                 if options.keep:
                     for scheme, flags in (("light", []), ("dark", ["--force-dark-mode"])):
-                        with tempfile.TemporaryDirectory() as profile:
-                            picture = folder / f"{kind}-{width}-{scheme}.png"
-                            browser(profile, f"--window-size={max(width, 500)},5000", f"--screenshot={picture}", *flags,
-                                    f"{root}/{kind}.html")
+                        shoot(root, f"{kind}.html", folder / f"{kind}-{width}-{scheme}.png", width, HEIGHTS[width], flags)
+            if options.keep and kind != "overlay":
+                page = folder / f"{kind}-card.html"
+                page.write_text(f'<body style="margin:0"><img src="{kind}-card.png" width="600">')
+                shoot(root, page.name, folder / f"{kind}-card-600.png", 600, 320, [])
+                page.unlink()
         server.shutdown()
     sys.exit(1 if faults else 0)
 

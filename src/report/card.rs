@@ -12,8 +12,9 @@ use super::format;
 use super::markdown;
 use super::view::{self, View};
 use crate::metrics::Metric;
+use crate::plan::Axis;
 use crate::run_file::RunFile;
-use crate::run_file::schema::LevelBlock;
+use crate::run_file::schema::{LevelBlock, RepeatsBlock};
 use crate::stats::Quantile;
 use crate::verdict::Verdict;
 
@@ -50,13 +51,15 @@ impl Card {
     #[must_use]
     pub fn of(run: &RunFile) -> Card {
         let view = View::new(run, &[], None);
-        let best = fullest(run);
+        let loads = Load::all(run);
+        let best = loads.iter().max_by(|a, b| a.out_tok_s.total_cmp(&b.out_tok_s));
         let headline = match (view.capacity.first(), best) {
             (Some(answer), _) => answer.clone(),
-            (None, Some(level)) => format!(
-                "{} output tok/s at {}",
-                format::rate(level.rates.window.out_tok_s),
-                format::one_line(&level.label, LABEL_CHARS_MAX)
+            (None, Some(load)) => format!(
+                "{} output tok/s at {}{}",
+                format::rate(load.out_tok_s),
+                format::one_line(&load.label, LABEL_CHARS_MAX),
+                load.repeats.map_or_else(String::new, |n| format!(", mean of {n}"))
             ),
             (None, None) => "no request ended well".to_owned(),
         };
@@ -65,22 +68,66 @@ impl Card {
             (_, Some(words)) => words.clone(),
             (_, None) => "measurement not judged".to_owned(),
         };
+        let first = [(run.is_simulated(), "simulated, "), (run.interrupted, "interrupted, ")];
+        let first: String = first.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
         Card {
             headline,
             what: what(run),
             machine: machine(run),
-            figures: figures(run, best),
-            verdict: if run.is_simulated() { format!("simulated, {verdict}") } else { verdict },
-            is_doubtful: !matches!(run.verdict, Some(Verdict::Valid)),
+            figures: figures(run, loads.first(), best),
+            verdict: first + &verdict,
+            is_doubtful: run.interrupted || !matches!(run.verdict, Some(Verdict::Valid)),
             foot: view.title.first().cloned().unwrap_or_default(),
         }
     }
 }
 
-/// The level with the most output tokens per second.
-fn fullest(run: &RunFile) -> Option<&LevelBlock> {
-    let with_ok = run.levels.iter().filter(|level| level.counts.ok > 0);
-    with_ok.max_by(|a, b| a.rates.window.out_tok_s.total_cmp(&b.rates.window.out_tok_s))
+/// What a card shows of a load: that of its level, or what its repeats have in the mean.
+#[derive(Clone, Debug)]
+struct Load {
+    label: String,
+    /// How many repeats it is the mean of.
+    repeats: Option<usize>,
+    out_tok_s: f64,
+    req_s: f64,
+    ttft_ns: Option<f64>,
+    tpot_ns: Option<f64>,
+}
+
+impl Load {
+    /// The loads of `run` that have something to show, in their order.
+    fn all(run: &RunFile) -> Vec<Load> {
+        match &run.repeats {
+            // The best of several repeats would be the luckiest.
+            Some(repeats) => repeats.iter().filter_map(Load::of_repeats).collect(),
+            None => run.levels.iter().filter(|level| level.counts.ok > 0).map(Load::of_level).collect(),
+        }
+    }
+
+    fn of_level(level: &LevelBlock) -> Load {
+        let of = |metric: Metric| level.distributions.get(&metric)?.quantile(Quantile::P50);
+        let rates = &level.rates.window;
+        Load {
+            label: level.label.clone(),
+            repeats: None,
+            out_tok_s: rates.out_tok_s,
+            req_s: rates.req_s,
+            ttft_ns: of(Metric::Ttft),
+            tpot_ns: of(Metric::Tpot),
+        }
+    }
+
+    fn of_repeats(repeats: &RepeatsBlock) -> Option<Load> {
+        let of = |figure: &str| repeats.figures.get(figure)?.mean;
+        Some(Load {
+            label: repeats.label.clone(),
+            repeats: Some(repeats.n),
+            out_tok_s: of("out_tok_s")?,
+            req_s: of("req_s")?,
+            ttft_ns: of("ttft_p50"),
+            tpot_ns: of("tpot_p50"),
+        })
+    }
 }
 
 /// The model and the server, then what was asked of it.
@@ -97,12 +144,7 @@ fn what(run: &RunFile) -> Vec<String> {
     let server = if server == models { String::new() } else { server };
     let subject =
         [models, server].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" on ");
-    let levels: Vec<String> = run.levels.iter().map(LevelBlock::load_label).collect();
-    let load = match levels.as_slice() {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first, .., last] => format!("{first} to {last}"),
-    };
+    let load = span(&run.levels);
     let tokens = run.levels.first().and_then(|level| {
         let tokens = &level.tokens;
         let mean = |sum: u64, n: u64| (n > 0).then(|| format!("{:.0}", sum as f64 / n as f64));
@@ -129,31 +171,48 @@ fn machine(run: &RunFile) -> Option<String> {
     Some(format::one_line(&format!("{whose}: {machine}"), LINE_CHARS_MAX))
 }
 
-fn figures(run: &RunFile, best: Option<&LevelBlock>) -> Vec<Figure> {
+/// From the lowest load to the highest; where loads have no order, from the first to the last.
+fn span(levels: &[LevelBlock]) -> String {
+    let amount = |vary: Axis| levels.iter().map(|level| level.amount(vary)).collect::<Option<Vec<f64>>>();
+    // Who varies a length has users as well.
+    let varied = [Axis::InputLen, Axis::OutputLen, Axis::Concurrency, Axis::Rate, Axis::Speedup];
+    let mut ordered: Vec<&LevelBlock> = levels.iter().collect();
+    if let Some(amounts) = varied.into_iter().find_map(amount) {
+        let mut places: Vec<usize> = (0..levels.len()).collect();
+        places.sort_by(|a, b| amounts[*a].total_cmp(&amounts[*b]));
+        ordered = places.into_iter().map(|place| &levels[place]).collect();
+    }
+    match (ordered.first(), ordered.last()) {
+        (Some(first), Some(last)) if first.load_label() != last.load_label() => {
+            format!("{} to {}", first.load_label(), last.load_label())
+        }
+        (Some(only), _) => only.load_label(),
+        (None, _) => String::new(),
+    }
+}
+
+fn figures(run: &RunFile, least: Option<&Load>, best: Option<&Load>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut add = |value: Option<String>, of: String| {
         figures.extend(value.map(|value| Figure { value, of: format::one_line(&of, LABEL_CHARS_MAX) }));
     };
-    let least = run.levels.iter().find(|level| level.counts.ok > 0);
-    let ms = |level: &LevelBlock, metric: Metric, quantile: Quantile| {
-        let value = level.distributions.get(&metric)?.quantile(quantile)?;
-        Some(format!("{} ms", format::ms(value)))
-    };
-    if let Some(level) = best {
-        let tokens = format!("{} tok/s", format::rate(level.rates.window.out_tok_s));
-        add(Some(tokens), format!("output, {}", level.label));
-        add(
-            Some(format!("{}/s", format::rate(level.rates.window.req_s))),
-            format!("requests, {}", level.label),
-        );
+    let ms = |ns: Option<f64>| ns.map(|ns| format!("{} ms", format::ms(ns)));
+    if let Some(load) = best {
+        add(Some(format!("{} tok/s", format::rate(load.out_tok_s))), format!("output, {}", load.label));
+        add(Some(format!("{}/s", format::rate(load.req_s))), format!("requests, {}", load.label));
     }
-    if let Some(level) = least {
-        add(ms(level, Metric::Ttft, Quantile::P50), format!("TTFT p50, {}", level.label));
-        add(ms(level, Metric::Tpot, Quantile::P50), format!("TPOT p50, {}", level.label));
+    let mut shown: Vec<&Load> = least.into_iter().chain(best).collect();
+    shown.dedup_by(|a, b| a.label == b.label);
+    for load in shown {
+        add(ms(load.ttft_ns), format!("TTFT p50, {}", load.label));
+        add(ms(load.tpot_ns), format!("TPOT p50, {}", load.label));
     }
-    if let (Some(level), true) = (best, best.map(|level| level.ordinal) != least.map(|level| level.ordinal)) {
-        add(ms(level, Metric::Ttft, Quantile::P50), format!("TTFT p50, {}", level.label));
-        add(ms(level, Metric::Tpot, Quantile::P50), format!("TPOT p50, {}", level.label));
+    let failed: u64 = run.levels.iter().map(|level| level.counts.failed).sum();
+    let judged: u64 = run.levels.iter().map(|level| level.counts.judged()).sum();
+    if failed > 0 {
+        // A card without it would show the rest as the whole.
+        figures
+            .insert(0, Figure { value: format!("{failed} of {judged}"), of: "requests failed".to_owned() });
     }
     figures
 }
@@ -202,12 +261,13 @@ pub fn svg(run: &RunFile) -> io::Result<String> {
         }
     }
     let charts = chart::all(&[Named { name: "", run }]);
-    let shown =
-        charts.iter().find(|chart| chart.id == CHART && chart.empty.is_none() && run.levels.len() > 2);
+    let over_loads = charts.iter().find(|chart| chart.id == OVER_LOADS && run.levels.len() > 2);
+    let of_few = || charts.iter().find(|chart| chart.id == OF_FEW && has_a_line(chart));
+    let shown = over_loads.or_else(of_few).filter(|chart| chart.empty.is_none());
     let bottom = height as i32 - 60;
     numbers(&mut svg, &card.figures, y + 24, bottom, shown.is_none());
     if let Some(chart) = shown {
-        picture(&mut svg, chart, y + 4, bottom)?;
+        picture(&mut svg, chart, y + 4, bottom - 14)?;
     }
     let color = if card.is_doubtful { "#9a6700" } else { "#1a7f37" };
     for line in wrapped(&card.verdict, 96, 1) {
@@ -236,6 +296,8 @@ fn numbers(svg: &mut String, figures: &[Figure], top: i32, bottom: i32, is_alone
 /// A chart at the right.
 fn picture(svg: &mut String, chart: &Chart, top: i32, bottom: i32) -> io::Result<()> {
     let (x, scale) = (640, 1.4);
+    line_of(svg, chart.title, (x + 20, top + 20), 19, "normal", SOFT);
+    let top = top + 28;
     let height = (f64::from(bottom - top) / scale) as u32;
     let Drawing { base, layers, .. } =
         draw::parts(chart, Size { width: 380, height: height.clamp(120, 300) })?;
@@ -243,6 +305,11 @@ fn picture(svg: &mut String, chart: &Chart, top: i32, bottom: i32) -> io::Result
         std::iter::once(&base).chain(&layers).map(|part| Palette::PRINT.paint(part)).collect::<String>();
     let _ = write!(svg, "<g transform=\"translate({x},{top}) scale({scale})\">\n{inner}</g>\n");
     Ok(())
+}
+
+/// Whether there is more than a point to see, of one line: a card has no room for names.
+fn has_a_line(chart: &Chart) -> bool {
+    matches!(chart.series.as_slice(), [only] if only.points.len() > 2)
 }
 
 fn line_of(svg: &mut String, text: &str, (x, y): (i32, i32), size: u32, weight: &str, color: &str) {
@@ -278,6 +345,9 @@ const CARD: Size = Size { width: 1200, height: 630 };
 const MARGIN: i32 = 44;
 const INK: &str = "#1f2328";
 const SOFT: &str = "#59636e";
-const CHART: &str = "throughput-load";
-const LABEL_CHARS_MAX: usize = 30;
+/// The picture of a sweep, and that of one or two levels.
+const OVER_LOADS: &str = "throughput-load";
+const OF_FEW: &str = "ttft-nines";
+/// Two labels stand beside each other and the picture.
+const LABEL_CHARS_MAX: usize = 26;
 const LINE_CHARS_MAX: usize = 150;

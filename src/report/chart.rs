@@ -6,6 +6,7 @@
 pub mod draw;
 mod groups;
 mod load;
+mod marks;
 mod nines;
 mod over_time;
 mod ticks;
@@ -38,6 +39,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Counts over both axes; absent where lines are drawn.
     pub heat: Option<Heat>,
+    /// What is marked beside the lines.
+    pub marks: Vec<Mark>,
     /// Why nothing is drawn; `None` where there is something.
     pub empty: Option<String>,
 }
@@ -57,6 +60,8 @@ pub enum Scale {
     /// Evenly, from 0.
     #[default]
     Linear,
+    /// Evenly, from 0, marked at whole numbers only: half a user is none.
+    Whole,
     /// By their logarithm: each tenfold step is as long as the last.
     Log,
     /// Places 0, 1, ... that have names.
@@ -87,6 +92,28 @@ pub struct Point {
     pub band: Option<(f64, f64)>,
     /// What it belongs to, in words: the load of a level; empty where the place says it.
     pub of: String,
+}
+
+/// Something that was found, or set, with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub at: Place,
+    /// What stands beside it: `knee 16`.
+    pub name: String,
+}
+
+/// Where a mark is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// One place from left to right: an upright line.
+    At(f64),
+    /// From the one to the other: an upright band.
+    Between(f64, f64),
+    /// Where something begins: a faint upright line, whose name may be left out for want of room.
+    Begins(f64),
+    /// A height: a level line.
+    Limit(f64),
 }
 
 /// Counts over two axes.
@@ -134,9 +161,19 @@ impl Chart {
             }
         }
         self.series.retain(|series| series.points.iter().any(|point| point.y.is_some()));
+        self.marks.retain(|mark| match mark.at {
+            Place::At(at) | Place::Begins(at) => x.places(at),
+            Place::Between(from, to) => x.places(from) && x.places(to),
+            Place::Limit(at) => y.places(at),
+        });
         let is_blank = self.series.is_empty() && self.heat.as_ref().is_none_or(|heat| heat.fields.is_empty());
         if is_blank && self.empty.is_none() {
             self.empty = Some("nothing of this was measured: no request ended well".to_owned());
+        }
+        if self.empty.is_some() {
+            self.series.clear();
+            self.heat = None;
+            self.marks.clear();
         }
     }
 }
@@ -146,10 +183,22 @@ impl Scale {
     fn places(&self, value: f64) -> bool {
         value.is_finite()
             && match self {
-                Scale::Linear | Scale::Names(_) => true,
+                Scale::Linear | Scale::Whole | Scale::Names(_) => true,
                 Scale::Log => value > 0.0,
                 Scale::Nines => (0.0..1.0).contains(&value),
             }
+    }
+}
+
+impl Place {
+    /// The places from left to right.
+    fn across(self) -> impl Iterator<Item = f64> {
+        let (from, to) = match self {
+            Place::At(at) | Place::Begins(at) => (Some(at), None),
+            Place::Between(from, to) => (Some(from), Some(to)),
+            Place::Limit(_) => (None, None),
+        };
+        from.into_iter().chain(to)
     }
 }
 

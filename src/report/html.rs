@@ -58,9 +58,10 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         }
     }
     failures(view, out)?;
-    if !view.notes.is_empty() {
+    let (_, remarks) = warnings_of(view);
+    if !remarks.is_empty() {
         writeln!(out, "<h2>Remarks</h2>")?;
-        notes(&view.notes, out)?;
+        notes(&remarks, out)?;
     }
     writeln!(out, "<h2>Charts</h2>\n<div class=\"charts\">")?;
     charts.iter().try_for_each(|chart| figure(chart, out))?;
@@ -101,17 +102,22 @@ fn head(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         };
         writeln!(out, "<div class=\"{class}\">{}</div>", Text(text))?;
     }
-    notes(&view.findings, out)
+    notes(&warnings_of(view).0.into_iter().chain(&view.findings).collect::<Vec<_>>(), out)
 }
 
-fn notes(notes: &[Note], out: &mut impl Write) -> io::Result<()> {
+/// What a reader has to know before any number, and all other remarks.
+fn warnings_of(view: &View) -> (Vec<&Note>, Vec<&Note>) {
+    view.notes.iter().partition(|note| note.warning)
+}
+
+fn notes(notes: &[&Note], out: &mut impl Write) -> io::Result<()> {
     if notes.is_empty() {
         return Ok(());
     }
     writeln!(out, "<ul class=\"notes\">")?;
     for note in notes {
         let class = if note.warning { " class=\"warning\"" } else { "" };
-        writeln!(out, "<li{class}>{}</li>", Text(&note.text))?;
+        writeln!(out, "<li{class}>{}</li>", Words(&note.text))?;
     }
     writeln!(out, "</ul>")
 }
@@ -163,7 +169,7 @@ fn failures(view: &View, out: &mut impl Write) -> io::Result<()> {
     if view.failures.is_empty() {
         return Ok(());
     }
-    writeln!(out, "<h2>Failures</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>")?;
+    writeln!(out, "<h2>Failures</h2>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"words\">")?;
     writeln!(
         out,
         "<thead><tr><th>outcome</th><th>requests</th><th>at</th><th>message</th></tr></thead>\n<tbody>"
@@ -238,7 +244,9 @@ fn where_it_is(chart: &Chart, point: &Point) -> String {
     let place = match &chart.x.scale {
         Scale::Names(names) => names.get(point.x as usize).cloned().unwrap_or_default(),
         Scale::Nines => format!("p{}", trimmed(&format!("{:.4}", point.x * 100.0))),
-        Scale::Linear | Scale::Log => format!("{} {}", trimmed(&format!("{:.3}", point.x)), chart.x.title),
+        Scale::Linear | Scale::Whole | Scale::Log => {
+            format!("{} {}", trimmed(&format!("{:.3}", point.x)), chart.x.title)
+        }
     };
     if point.of.is_empty() || place.starts_with(&point.of) || matches!(chart.x.title, "users" | "load") {
         return if point.of.is_empty() { place } else { point.of.clone() };
@@ -258,6 +266,26 @@ fn value(chart: &Chart, point: &Point) -> String {
 
 fn trimmed(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// A remark: what stands between backquotes as code, options unbroken, for a browser would break them behind a hyphen.
+struct Words<'a>(&'a str);
+
+impl std::fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, part) in self.0.split(' ').enumerate() {
+            if place > 0 {
+                f.write_str(" ")?;
+            }
+            let code = part.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+            match code {
+                Some((code, rest)) => write!(f, "<code>{}</code>{}", Text(code), Text(rest))?,
+                None if part.starts_with("--") => write!(f, "<span class=\"option\">{}</span>", Text(part))?,
+                None => Text(part).fmt(f)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Text of somebody else, with nothing in it that HTML would obey.
@@ -286,6 +314,8 @@ const THEME: Palette<'static> = Palette {
     ink: "var(--ink)",
     grid: "var(--line)",
     heat: "var(--heat)",
+    mark: "var(--mark)",
+    limit: "var(--bad)",
     series: [
         "var(--s0)",
         "var(--s1)",

@@ -179,6 +179,20 @@ impl Histogram {
         self.at_rank(quantile.rank(self.counts.as_ref()?.len()))
     }
 
+    /// [`Histogram::quantile`] as it is printed: never above the exact maximum nor below the exact minimum, which the ends
+    /// of their buckets are.
+    #[must_use]
+    pub fn shown_quantile(&self, quantile: Quantile) -> Option<u64> {
+        self.shown_at_rank(quantile.rank(self.counts.as_ref()?.len()))
+    }
+
+    /// [`Histogram::at_rank`] within the exact extremes.
+    #[must_use]
+    pub fn shown_at_rank(&self, rank: u64) -> Option<u64> {
+        let shown = self.at_rank(rank)?;
+        Some(shown.min(self.totals.max().unwrap_or(shown)).max(self.totals.min().unwrap_or(shown)))
+    }
+
     /// The highest value of the bucket that holds the value of this rank (from 1), ns; `None` beyond the last.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<u64> {
@@ -418,6 +432,21 @@ mod tests {
             let shown = of(&[ns]).quantile(Quantile::P50).unwrap();
             assert!(shown >= ns && (shown - ns) as f64 <= ns as f64 / 1000.0, "{ns} {shown}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_lies_between_the_exact_extremes() {
+        let histogram = of(&[195_905; 100]);
+        assert_eq!(histogram.quantile(Quantile::P99), Some(195_967), "the end of the bucket");
+        assert_eq!(histogram.shown_quantile(Quantile::P99), Some(195_905));
+        assert_eq!((histogram.shown_at_rank(100), histogram.shown_at_rank(101)), (Some(195_905), None));
+        // Below the maximum's bucket nothing changes.
+        let two = of(&[195_905, 1_000_000]);
+        assert_eq!(two.shown_quantile(Quantile::P50), Some(195_967));
+        // What the buckets cannot hold is at least what it is known to be.
+        let beyond = of(&[Histogram::HIGHEST_NS * 3]);
+        assert_eq!(beyond.shown_quantile(Quantile::P50), Some(Histogram::HIGHEST_NS * 3));
+        assert_eq!(Histogram::new().shown_quantile(Quantile::P50), None);
     }
 
     #[test]

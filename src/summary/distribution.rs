@@ -34,7 +34,9 @@ impl Distribution {
         let pooled = Distribution::of_histogram(metric, tally.histogram(metric), None)?;
         let bounds = tally.bounds(metric).map(|(low, high)| {
             let of = |histogram: &Histogram| {
-                reported(|quantile| histogram.quantile(quantile).map(|ticks| metric.from_ticks(ticks as f64)))
+                reported(|quantile| {
+                    histogram.shown_quantile(quantile).map(|ticks| metric.from_ticks(ticks as f64))
+                })
             };
             Bounds { joined: tally.joined_gaps(metric), low: of(&low), high: of(&high) }
         });
@@ -52,8 +54,9 @@ impl Distribution {
     ) -> Option<Distribution> {
         let totals = histogram.totals();
         let value = |ticks: u64| metric.from_ticks(ticks as f64);
-        let with_failures =
-            |failed| reported(|quantile| histogram.at_rank(quantile.rank(totals.n() + failed)).map(value));
+        let with_failures = |failed| {
+            reported(|quantile| histogram.shown_at_rank(quantile.rank(totals.n() + failed)).map(value))
+        };
         Some(Distribution {
             metric,
             n: totals.n(),
@@ -61,7 +64,7 @@ impl Distribution {
             max: value(totals.max()?),
             sum: metric.from_ticks(totals.sum() as f64),
             sum_of_squares: metric.from_ticks(metric.from_ticks(totals.sum_of_squares() as f64)),
-            quantiles: reported(|quantile| histogram.quantile(quantile).map(value)),
+            quantiles: reported(|quantile| histogram.shown_quantile(quantile).map(value)),
             with_failures: failed.map(with_failures).unwrap_or_default(),
             histogram: histogram.clone(),
             bounds: None,

@@ -44,6 +44,7 @@ mod prompt_mix;
 mod quick;
 mod replay;
 mod report;
+mod report_marks;
 mod report_pages;
 mod rig;
 mod run_file;

@@ -176,7 +176,7 @@ fn stored_gaps(block: &LevelBlock) -> Option<Stats> {
     let gaps = block.distributions.get(&Metric::Itl)?;
     let histogram = gaps.histogram()?;
     let ms = |ns: Option<f64>| ns.map(|ns| ns / 1e6);
-    let at = |p: u32| histogram.quantile(Quantile::from_parts(p * 1000)?).map(|ns| ns as f64 / 1e6);
+    let at = |p: u32| gaps.quantile_of(&histogram, Quantile::from_parts(p * 1000)?).map(|ns| ns / 1e6);
     Some(Stats {
         avg: ms(gaps.mean),
         min: ms(gaps.min),

@@ -13,7 +13,9 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::prelude::*;
 
 use super::ticks::Ruler;
-use super::{Chart, Heat, Point, Scale, Series};
+use super::{Chart, Heat, Place, Point, Scale, Series};
+
+mod marks;
 
 /// How large a picture is, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,10 @@ pub struct Palette<'a> {
     pub grid: &'a str,
     /// Fields of a heat map at their fullest.
     pub heat: &'a str,
+    /// What was found: the knee, capacity.
+    pub mark: &'a str,
+    /// What was set: limits.
+    pub limit: &'a str,
     /// Lines, used in turns.
     pub series: [&'a str; COLORS],
 }
@@ -58,6 +64,8 @@ impl Palette<'static> {
         ink: "#24292f",
         grid: "#d8dee4",
         heat: "#0b4f9e",
+        mark: "#8250df",
+        limit: "#cf222e",
         series: ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#a67c00", "#3d9bd1", "#5e5e5e", "#7a3e9d"],
     };
 }
@@ -80,7 +88,8 @@ impl Palette<'_> {
     }
 
     fn color_of(&self, text: &str) -> Option<&str> {
-        let named = [(INK, self.ink), (GRID, self.grid), (HEAT, self.heat)];
+        let named =
+            [(INK, self.ink), (GRID, self.grid), (HEAT, self.heat), (MARK, self.mark), (LIMIT, self.limit)];
         let series = (0..COLORS).map(|place| (mark(place), self.series[place]));
         named.into_iter().chain(series).find(|(mark, _)| text == hex(*mark)).map(|(_, color)| color)
     }
@@ -180,7 +189,8 @@ impl Head {
 }
 
 fn text(root: &Area<'_>, words: &str, at: (i32, i32), size: u32) -> Drawn {
-    root.draw(&Text::new(words.to_owned(), at, font(size)))
+    let style = (FONTS, size).into_font().color(&INK);
+    root.draw(&Text::new(words.to_owned(), at, style))
 }
 
 /// About as wide as `text` is in the small font: the crate measures without fonts too.
@@ -222,6 +232,8 @@ struct Plot<'a> {
     chart: &'a Chart,
     x: Ruler,
     y: Ruler,
+    names: marks::Names,
+    size: Size,
 }
 
 impl<'a> Plot<'a> {
@@ -230,24 +242,36 @@ impl<'a> Plot<'a> {
             || chart.series.iter().flat_map(|series| &series.points).filter(|point| point.y.is_some());
         let fields = || chart.heat.iter().flat_map(|heat| &heat.fields);
         let xs = points().map(|point| point.x).chain(fields().flat_map(|field| [field.x.0, field.x.1]));
+        let xs = xs.chain(chart.marks.iter().flat_map(|mark| mark.at.across()));
         let ys = points()
             .flat_map(|point| {
                 let (low, high) = point.band.unzip();
                 [point.y, low, high].into_iter().flatten()
             })
-            .chain(fields().flat_map(|field| [field.y.0, field.y.1]));
+            .chain(fields().flat_map(|field| [field.y.0, field.y.1]))
+            .chain(chart.marks.iter().filter_map(|mark| match mark.at {
+                Place::Limit(at) => Some(at),
+                Place::At(_) | Place::Between(..) | Place::Begins(_) => None,
+            }));
         let wanted = (size.width / 90).max(3) as usize;
-        Plot { x: Ruler::over(&chart.x, xs, wanted), y: Ruler::over(&chart.y, ys, 5), chart }
+        let (x, y) = (Ruler::over(&chart.x, xs, wanted), Ruler::over(&chart.y, ys, 5));
+        let (left, right) = (SIDE + y_labels(&y), size.width as i32 - RIGHT);
+        let names = marks::Names::of(&chart.marks, &x, left, right);
+        Plot { chart, x, y, names, size }
+    }
+
+    /// Where the axes begin, pixels from above.
+    const fn top(&self) -> i32 {
+        SIDE + self.names.height()
     }
 
     fn context<'b>(&self, root: &Area<'b>) -> Result<Context<'b>, DrawingAreaErrorKind<io::Error>> {
-        let widest = self.y.ticks.iter().map(|tick| text_width(&tick.label)).max().unwrap_or(0);
         ChartBuilder::on(root)
-            .margin_top(8)
-            .margin_right(16)
-            .margin_left(8)
+            .margin_top(self.top())
+            .margin_right(RIGHT)
+            .margin_left(SIDE)
             .x_label_area_size(if self.chart.x.title.is_empty() { 24 } else { 40 })
-            .y_label_area_size(widest + 32)
+            .y_label_area_size(y_labels(&self.y))
             .build_cartesian_2d(Along(self.x.clone()), Along(self.y.clone()))
     }
 
@@ -259,8 +283,8 @@ impl<'a> Plot<'a> {
         mesh.max_light_lines(0)
             .bold_line_style(GRID.stroke_width(1))
             .axis_style(INK.stroke_width(1))
-            .label_style(font(FONT))
-            .axis_desc_style(font(FONT))
+            .label_style(font())
+            .axis_desc_style(font())
             .x_desc(self.chart.x.title)
             .y_desc(self.chart.y.title)
             .x_labels(MARKS_MAX)
@@ -272,10 +296,13 @@ impl<'a> Plot<'a> {
             mesh.disable_x_mesh();
         }
         mesh.draw()?;
-        match &self.chart.heat {
-            None => Ok(()),
-            Some(heat) => self.heat(&mut context, heat),
+        if let Some(heat) = &self.chart.heat {
+            self.heat(&mut context, heat)?;
         }
+        let marks = &self.chart.marks;
+        marks::upright(&mut context, marks, &self.x, &self.y)?;
+        marks::level(root, &mut context, marks, (&self.x, &self.y), self.size)?;
+        self.names.draw(root, self.top())
     }
 
     fn heat(&self, context: &mut Context<'_>, heat: &Heat) -> Drawn {
@@ -362,8 +389,17 @@ impl Ranged for Along {
     }
 }
 
-fn font(size: u32) -> TextStyle<'static> {
-    (FONTS, size).into_font().color(&INK)
+/// What the marks of the upright axis and its title take, pixels.
+fn y_labels(y: &Ruler) -> i32 {
+    y.ticks.iter().map(|tick| text_width(&tick.label)).max().unwrap_or(0) + 32
+}
+
+fn font() -> TextStyle<'static> {
+    font_of(&INK)
+}
+
+fn font_of(color: &RGBColor) -> TextStyle<'static> {
+    (FONTS, FONT).into_font().color(color)
 }
 
 /// The mark of the line at `place`.
@@ -379,12 +415,17 @@ fn hex(RGBColor(r, g, b): RGBColor) -> String {
 const INK: RGBColor = RGBColor(1, 1, 1);
 const GRID: RGBColor = RGBColor(2, 2, 2);
 const HEAT: RGBColor = RGBColor(3, 3, 3);
+const MARK: RGBColor = RGBColor(4, 4, 4);
+const LIMIT: RGBColor = RGBColor(5, 5, 5);
 /// What pages and prints have; the pictures of ours are rendered with the first.
 const FONTS: &str = "DejaVu Sans, Verdana, sans-serif";
 /// Size of all text but headings; the crate's, a quarter above pixels.
 const FONT: u32 = 15;
 const LINE: i32 = 18;
 const MARGIN: i32 = 14;
+/// Room around the axes: left and above, and right.
+const SIDE: i32 = 8;
+const RIGHT: i32 = 16;
 /// Width of a name's colour with the room around it.
 const KEY: i32 = 34;
 /// Our marks are all wanted.

@@ -53,6 +53,7 @@ fn chart(runs: &[Named<'_>], id: &'static str, title: &'static str, by_endpoint:
         y: Axis { title: "ms", scale: Scale::Linear },
         series,
         heat: None,
+        marks: Vec::new(),
         empty: None,
     })
 }

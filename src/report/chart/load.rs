@@ -1,8 +1,9 @@
 //! Charts against load: latency, throughput, goodput, and the trade between all users and one.
 
-use super::{Axis, Chart, Named, Point, Scale, Series, named};
+use super::{Axis, Chart, Named, Point, Scale, Series, marks, named};
 use crate::metrics::Metric;
-use crate::plan::Level;
+use crate::plan::Axis as Vary;
+use crate::run_file::RunFile;
 use crate::run_file::schema::{FigureBlock, LevelBlock, RepeatsBlock};
 use crate::stats::{Quantile, Repeats};
 
@@ -21,15 +22,24 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
     let mut charts: Vec<Chart> = LATENCIES.iter().map(|latency| loads.latency(runs, *latency)).collect();
     charts.push(loads.throughput(runs));
     charts.push(loads.requests(runs));
+    let found = marks::findings(&loads, runs);
+    charts.iter_mut().for_each(|chart| chart.marks.extend(found.clone()));
     charts.push(pareto(runs));
     charts
 }
 
 /// Where loads lie from left to right.
-struct Loads {
+pub(super) struct Loads {
     axis: Axis,
-    /// Names of the places, where they have no number.
-    names: Option<Vec<String>>,
+    of: Amounts,
+}
+
+/// What of a load decides its place.
+enum Amounts {
+    /// Its number.
+    Varied(Vary),
+    /// Its name, one of these.
+    Names(Vec<String>),
 }
 
 /// A load of a run, with all its repeats.
@@ -39,46 +49,67 @@ struct Load<'a> {
     levels: Vec<&'a LevelBlock>,
 }
 
-/// What a level offers, if that is one number.
-enum Offered {
-    Users(u32),
-    Rate(f64),
-}
+/// What may be varied, the first that every level has a number of being shown: who varies a length has users as well.
+const VARIED: [(Vary, &str); 5] = [
+    (Vary::InputLen, "prompt length, words or tokens"),
+    (Vary::OutputLen, "answer length, tokens"),
+    (Vary::Concurrency, "users"),
+    (Vary::Rate, "asked requests/s"),
+    (Vary::Speedup, "times the trace's speed"),
+];
 
 impl Loads {
-    /// By users where every level has users, by rate where every one has a rate, else by name.
-    fn of(runs: &[Named<'_>]) -> Loads {
+    /// By what is varied where every level has a number of it, else by name.
+    pub(super) fn of(runs: &[Named<'_>]) -> Loads {
         let levels = || runs.iter().flat_map(|named| &named.run.levels);
-        let users: Option<Vec<f64>> = levels()
-            .map(|level| match offered(level)? {
-                Offered::Users(users) => Some(f64::from(users)),
-                Offered::Rate(_) => None,
-            })
-            .collect();
-        let rates: Option<Vec<f64>> = levels()
-            .map(|level| match offered(level)? {
-                Offered::Rate(rate) => Some(rate),
-                Offered::Users(_) => None,
-            })
-            .collect();
-        let numeric = |title, values: Vec<f64>| {
-            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = values.iter().copied().fold(0.0, f64::max);
-            let scale = if low > 0.0 && high / low >= LOG_FROM { Scale::Log } else { Scale::Linear };
-            Loads { axis: Axis { title, scale }, names: None }
-        };
-        match (users, rates) {
-            (Some(users), _) if !users.is_empty() => numeric("users", users),
-            (_, Some(rates)) if !rates.is_empty() => numeric("asked requests/s", rates),
-            _ => {
-                let mut names: Vec<String> = Vec::new();
-                for level in levels() {
-                    let label = level.load_label();
-                    if !names.contains(&label) {
-                        names.push(label);
-                    }
-                }
-                Loads { axis: Axis { title: "load", scale: Scale::Names(names.clone()) }, names: Some(names) }
+        for (vary, title) in VARIED {
+            let Some(amounts) = levels().map(|level| level.amount(vary)).collect::<Option<Vec<f64>>>() else {
+                continue;
+            };
+            // A single load has its name, which says more than a place between 0 and itself.
+            let is_several = amounts.iter().any(|amount| Some(amount) != amounts.first());
+            if !is_several {
+                break;
+            }
+            let low = amounts.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = amounts.iter().copied().fold(0.0, f64::max);
+            let scale = match low > 0.0 && high / low >= LOG_FROM {
+                true => Scale::Log,
+                false if vary.is_whole() => Scale::Whole,
+                false => Scale::Linear,
+            };
+            return Loads { axis: Axis { title, scale }, of: Amounts::Varied(vary) };
+        }
+        let mut names: Vec<String> = Vec::new();
+        for level in levels() {
+            let label = level.load_label();
+            if !names.contains(&label) {
+                names.push(label);
+            }
+        }
+        Loads { axis: Axis { title: "load", scale: Scale::Names(names.clone()) }, of: Amounts::Names(names) }
+    }
+
+    /// What lies from left to right.
+    pub(super) const fn title(&self) -> &'static str {
+        self.axis.title
+    }
+
+    /// The number that decides the place of `level`; `None` where names do.
+    pub(super) fn amount(&self, level: &LevelBlock) -> Option<f64> {
+        match &self.of {
+            Amounts::Varied(vary) => level.amount(*vary),
+            Amounts::Names(_) => None,
+        }
+    }
+
+    /// The place of the load that has so much of `vary`, a load of `run` where places are names.
+    pub(super) fn place_of(&self, run: &RunFile, vary: Vary, amount: f64) -> Option<f64> {
+        match &self.of {
+            Amounts::Varied(own) => (*own == vary).then_some(amount),
+            Amounts::Names(_) => {
+                let level = run.levels.iter().find(|level| level.amount(vary) == Some(amount))?;
+                self.place(level, &level.load_label())
             }
         }
     }
@@ -101,18 +132,25 @@ impl Loads {
     }
 
     fn place(&self, level: &LevelBlock, label: &str) -> Option<f64> {
-        match &self.names {
-            Some(names) => names.iter().position(|name| name == label).map(|place| place as f64),
-            None => offered(level).map(|offered| match offered {
-                Offered::Users(users) => f64::from(users),
-                Offered::Rate(rate) => rate,
-            }),
+        match &self.of {
+            Amounts::Names(names) => names.iter().position(|name| name == label).map(|place| place as f64),
+            Amounts::Varied(vary) => level.amount(*vary),
         }
     }
 
     fn chart(&self, id: &'static str, title: &'static str, y: Axis, series: Vec<Series>) -> Chart {
         let reading = String::new();
-        Chart { id, title, reading, x: self.axis.clone(), y, series, heat: None, empty: None }
+        Chart {
+            id,
+            title,
+            reading,
+            x: self.axis.clone(),
+            y,
+            series,
+            heat: None,
+            marks: Vec::new(),
+            empty: None,
+        }
     }
 
     fn latency(
@@ -137,6 +175,7 @@ impl Loads {
         } else {
             "Percentiles over the requests that ended well; bands are 95 % intervals.".to_owned()
         };
+        marks::limits(&mut chart, runs, metric);
         chart
     }
 
@@ -158,6 +197,7 @@ impl Loads {
         chart.reading =
             "Output tokens per second in the measured window. Where it stops growing, the server is full."
                 .to_owned();
+        chart.reading += marks::without_knee(runs);
         chart
     }
 
@@ -267,6 +307,7 @@ fn pareto(runs: &[Named<'_>]) -> Chart {
         y: Axis { title: "output tok/s of all", scale: Scale::Linear },
         series: series.collect(),
         heat: None,
+        marks: Vec::new(),
         empty: None,
     }
 }
@@ -274,15 +315,6 @@ fn pareto(runs: &[Named<'_>]) -> Chart {
 fn trade(level: &LevelBlock) -> Option<Point> {
     let one = level.distributions.get(&Metric::UserSpeed)?.quantile(Quantile::P50)?;
     Some(Point { x: one, y: throughput(level).value, band: None, of: level.label.clone() })
-}
-
-fn offered(level: &LevelBlock) -> Option<Offered> {
-    let Level { load, .. } = level.setting.read().ok()?;
-    match (load.users, load.rate()) {
-        (Some(users), _) => Some(Offered::Users(users)),
-        (None, Some(rate)) => Some(Offered::Rate(rate)),
-        (None, None) => None,
-    }
 }
 
 /// Logarithmic where the values span more than a plain axis can show.

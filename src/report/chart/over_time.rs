@@ -3,7 +3,7 @@
 //! Made of the bins that each level keeps, folded to so many as a picture shows. The time line is that of the run: levels
 //! follow each other, with the pauses between them.
 
-use super::{Axis, Chart, Field, Heat, Named, Point, Scale, Series, named};
+use super::{Axis, Chart, Field, Heat, Named, Point, Scale, Series, marks, named};
 use crate::run_file::schema::LevelBlock;
 use crate::stats::{Coarse, Quantile, series};
 
@@ -75,9 +75,7 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
             &[("p50", |bin, _| ms(&bin.itl, Quantile::P50)), ("p99", |bin, _| ms(&bin.itl, Quantile::P99))],
         ),
     ];
-    if let Some(failed) = failures(&lines, runs) {
-        charts.push(failed);
-    }
+    charts.push(failures(&lines, runs));
     // Heat maps cannot overlay: that of the first run is drawn, and says so.
     if let (Some(line), Some(run)) = (lines.first(), runs.first()) {
         charts.push(heat("ttft-heat", "TTFT, all requests", line, run, |bin| &bin.ttft));
@@ -86,6 +84,14 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
     if !is_known {
         for chart in &mut charts {
             chart.empty = Some("the file holds no course over time: only those of tokload do".to_owned());
+        }
+    }
+    let levels = marks::levels(runs);
+    if !levels.is_empty() {
+        let words = marks::levels_in_words(runs);
+        for chart in &mut charts {
+            chart.marks.clone_from(&levels);
+            chart.reading += &words;
         }
     }
     charts
@@ -123,23 +129,18 @@ fn chart(
         y: Axis { title: unit, scale: if wide { Scale::Log } else { Scale::Linear } },
         series,
         heat: None,
+        marks: Vec::new(),
         empty: None,
     }
 }
 
-/// Failures alone, where there are any: beside the ok requests they are a line on the ground.
-fn failures(lines: &[Timeline], runs: &[Named<'_>]) -> Option<Chart> {
+/// Failures alone: beside the ok requests they are a line on the ground.
+fn failures(lines: &[Timeline], runs: &[Named<'_>]) -> Chart {
     let any = lines.iter().any(|line| line.bins.iter().any(|bin| bin.failed > 0));
-    any.then(|| {
-        chart(
-            "failures-time",
-            "Failures over time",
-            "failed requests/s",
-            lines,
-            runs,
-            &[("", |bin, width| bin.rate(bin.failed, width))],
-        )
-    })
+    let failed: &[(&str, Of)] = &[("", |bin, width| bin.rate(bin.failed, width))];
+    let mut chart = chart("failures-time", "Failures over time", "failed requests/s", lines, runs, failed);
+    chart.empty = (!any).then(|| "no request failed".to_owned());
+    chart
 }
 
 fn heat(
@@ -172,6 +173,7 @@ fn heat(
         y: Axis { title: "ms", scale: Scale::Log },
         series: Vec::new(),
         heat: Some(Heat { fields, most }),
+        marks: Vec::new(),
         empty: None,
     }
 }

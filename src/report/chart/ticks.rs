@@ -33,7 +33,8 @@ impl Ruler {
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
         let scale = axis.scale.clone();
         match &axis.scale {
-            Scale::Linear => linear(scale, low, high, wanted),
+            Scale::Linear => linear(scale, low, high, wanted, 0.0),
+            Scale::Whole => linear(scale, low, high, wanted, 1.0),
             Scale::Log => logarithmic(scale, low, high, wanted),
             Scale::Nines => nines(scale, high),
             Scale::Names(names) => {
@@ -50,11 +51,17 @@ impl Ruler {
     #[must_use]
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
-            Scale::Linear | Scale::Names(_) => value,
+            Scale::Linear | Scale::Whole | Scale::Names(_) => value,
             Scale::Log => value.log10(),
             Scale::Nines => -(1.0 - value).log10(),
         };
         place.clamp(self.from, self.to)
+    }
+
+    /// How far between the ends `value` lies, a share.
+    #[must_use]
+    pub(super) fn share(&self, value: f64) -> f64 {
+        (self.place(value) - self.from) / (self.to - self.from)
     }
 
     /// What stands at the place `at`, if it is a mark.
@@ -65,10 +72,10 @@ impl Ruler {
     }
 }
 
-/// From 0 on, in steps of 1, 2 or 5 times a power of ten; from below 0 where values are.
-fn linear(scale: Scale, low: f64, high: f64, wanted: usize) -> Ruler {
+/// From 0 on, in steps of 1, 2 or 5 times a power of ten, of `least` or more; from below 0 where values are.
+fn linear(scale: Scale, low: f64, high: f64, wanted: usize, least: f64) -> Ruler {
     let (low, high) = (low.min(0.0), if high > 0.0 { high } else { 1.0 });
-    let rough = (high - low) / wanted.max(1) as f64;
+    let rough = ((high - low) / wanted.max(1) as f64).max(least);
     let power = 10_f64.powf(rough.log10().floor());
     let step =
         [1.0, 2.0, 5.0, 10.0].map(|n| n * power).into_iter().find(|step| *step >= rough).unwrap_or(power);
@@ -89,7 +96,7 @@ fn logarithmic(scale: Scale, low: f64, high: f64, wanted: usize) -> Ruler {
     // A little room, so that no point lies on the frame.
     let (from, to) = (low.log10() - ROOM, high.log10() + ROOM);
     let decades = (to - from).max(0.1);
-    let within: &[f64] = if decades * 3.0 <= wanted as f64 * 1.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let within: &[f64] = if decades * 3.0 <= wanted as f64 * 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let every = (decades / wanted.max(1) as f64).ceil().max(1.0) as i32;
     let mut ticks = Vec::new();
     for exponent in from.floor() as i32..=to.ceil() as i32 {
@@ -163,6 +170,8 @@ mod tests {
         assert_eq!(labels(Scale::Linear, &[0.012], 4), ["0.000", "0.005", "0.010", "0.015"]);
         assert_eq!(labels(Scale::Linear, &[0.0], 2), ["0.0", "0.5", "1.0"]);
         assert_eq!(labels(Scale::Linear, &[], 2), ["0.0", "0.5", "1.0"]);
+        assert_eq!(labels(Scale::Whole, &[1.0, 2.0], 6), ["0", "1", "2"]);
+        assert_eq!(labels(Scale::Whole, &[3.0, 47.0], 5), ["0", "10", "20", "30", "40", "50"]);
     }
 
     #[test]

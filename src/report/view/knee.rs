@@ -87,9 +87,15 @@ fn none(knee: &KneeBlock) -> Option<String> {
     })
 }
 
+/// Whether something beside the server may have made the knee.
+pub(in crate::report) fn doubts(run: &RunFile) -> bool {
+    let found = run.knee.as_ref().and_then(|knee| doubt(run, knee, knee.at?));
+    found.is_some()
+}
+
 /// What beside the server may have made the knee: the client, or the cap of an open loop.
 fn doubt(run: &RunFile, knee: &KneeBlock, at: LoadPoint) -> Option<String> {
-    let is_there = |level: &&LevelBlock| amount(level, knee.vary).is_some_and(|amount| amount >= at.load);
+    let is_there = |level: &&LevelBlock| level.amount(knee.vary).is_some_and(|amount| amount >= at.load);
     let found = |rules: &[Rule]| {
         let findings = run.levels.iter().filter(is_there).flat_map(|level| level.findings.iter().flatten());
         let graver = findings.filter(|finding| finding.grade != Grade::Info);
@@ -101,17 +107,6 @@ fn doubt(run: &RunFile, knee: &KneeBlock, at: LoadPoint) -> Option<String> {
         None => {
             found(&[Rule::CapReached]).map(|_| "; it may be that of the cap, which was reached".to_owned())
         }
-    }
-}
-
-fn amount(level: &LevelBlock, vary: Axis) -> Option<f64> {
-    let load = level.setting.read().ok()?.load;
-    match vary {
-        Axis::Concurrency => load.users.map(f64::from),
-        // Lengths are no load: a run over them has no knee.
-        Axis::InputLen | Axis::OutputLen => None,
-        Axis::Rate => load.rate(),
-        Axis::Speedup => load.speedup(),
     }
 }
 

@@ -20,6 +20,7 @@ mod until;
 
 pub use findings::{noted, of_plan};
 pub use groups::group_name;
+pub(super) use knee::doubts as doubts_knee;
 pub use quick::machine;
 
 use crate::run_file::RunFile;

@@ -4,7 +4,7 @@
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
-use crate::plan::{Plan, Share, Slo};
+use crate::plan::{Axis, Plan, Share, Slo};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
@@ -265,7 +265,8 @@ impl Notes<'_> {
         let asked = plan.map_or_else(String::new, |plan| {
             let template = plan.workload.template_tokens();
             let template = template.map_or_else(String::new, |tokens| format!(" + {tokens} of the template"));
-            format!("asked {}{template}, ", plan.workload.prompt_words_text())
+            let words = self.own_lengths().unwrap_or_else(|| plan.workload.prompt_words_text());
+            format!("asked {words}{template}, ")
         });
         let mut text = if known == 0 {
             format!("prompt tokens: {asked}none reported")
@@ -279,6 +280,14 @@ impl Notes<'_> {
             text += &format!(", {} % of them from the cache", format::percent(cached as f64 / tokens as f64));
         }
         self.say(text);
+    }
+
+    /// The lengths of prompts that levels have in place of the workload's.
+    fn own_lengths(&self) -> Option<String> {
+        let own = self.levels.iter().map(|level| level.amount(Axis::InputLen));
+        let own: Vec<f64> = own.collect::<Option<_>>()?;
+        let (least, most) = (own.iter().copied().reduce(f64::min)?, own.iter().copied().reduce(f64::max)?);
+        Some(if least < most { format!("{least} to {most}") } else { least.to_string() })
     }
 
     /// Where nothing is generated, what is worked through are prompts.

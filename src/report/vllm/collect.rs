@@ -83,7 +83,7 @@ fn answer(record: &Record, t0: Stamp, came: Stamp, events: Option<&[Stamp]>) -> 
 fn stored_gaps(block: &LevelBlock, selection: &Selection) -> Option<Spread> {
     let gaps = block.distributions.get(&Metric::Itl)?;
     let histogram = gaps.histogram()?;
-    let at = |quantile| histogram.quantile(quantile).map_or(0.0, |ns| ns as f64 / 1e6);
+    let at = |quantile| gaps.quantile_of(&histogram, quantile).map_or(0.0, |ns| ns / 1e6);
     Some(Spread {
         mean_ms: gaps.mean? / 1e6,
         median_ms: at(crate::stats::Quantile::P50),

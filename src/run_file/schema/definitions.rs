@@ -83,7 +83,7 @@ const LEVEL: &[(&str, &str, &str)] = &[
     (
         "quantiles",
         "as the metric",
-        "nearest rank max(1, ceil(n * p)) over the ok requests planned in the window; exact values where records are kept, else the highest equivalent value of the histogram bucket (at most 0.1 % above)",
+        "nearest rank max(1, ceil(n * p)) over the ok requests planned in the window; exact values where records are kept, else the highest equivalent value of the histogram bucket (at most 0.1 % above, and never above max)",
     ),
     (
         "with_failures",

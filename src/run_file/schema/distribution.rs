@@ -137,6 +137,14 @@ impl DistributionBlock {
         self.with_failures.iter().any(|q| q.parts == quantile.parts() && q.value.is_none())
     }
 
+    /// The quantile of `histogram`, this block's own, within the exact extremes, ns; for metrics that are times, and
+    /// quantiles that are not stored.
+    #[must_use]
+    pub fn quantile_of(&self, histogram: &Histogram, quantile: Quantile) -> Option<f64> {
+        let shown = histogram.quantile(quantile)? as f64;
+        Some(shown.min(self.max.unwrap_or(shown)).max(self.min.unwrap_or(shown)))
+    }
+
     /// The whole histogram; `None` if it was left out or cannot be read.
     #[must_use]
     pub fn histogram(&self) -> Option<Histogram> {

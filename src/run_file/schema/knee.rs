@@ -70,6 +70,20 @@ impl RunFile {
 }
 
 impl LevelBlock {
+    /// How much of `vary` the level has: users, requests per second, times the speed of a trace, or the length that it has
+    /// in place of the workload's; `None` where that is not one number.
+    #[must_use]
+    pub fn amount(&self, vary: Axis) -> Option<f64> {
+        let setting = self.setting.read().ok()?;
+        match vary {
+            Axis::Concurrency => setting.load.users.map(f64::from),
+            Axis::InputLen => setting.sizes.input_words.map(f64::from),
+            Axis::OutputLen => setting.sizes.output_tokens.map(f64::from),
+            Axis::Rate => setting.load.rate(),
+            Axis::Speedup => setting.load.speedup(),
+        }
+    }
+
     /// Whether all users of a closed loop were there; true of other loads. With fewer requests than users the others never
     /// came; where some pause or fail, the most in flight does not tell, and nobody is said to be missing.
     #[must_use]

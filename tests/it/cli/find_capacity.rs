@@ -5,6 +5,7 @@ use tokload::mock::{Mock, Settings};
 use tokload::model::{self, Fixed, Serving};
 
 use super::{Dir, json};
+use crate::run_file::against_the_schema;
 
 const FOUR: &str =
     "simulate --find-capacity --ttft 0 --itl 10 --ttft-per-in-flight 80 --goodput ttft:360 --seed 1";
@@ -26,6 +27,7 @@ fn the_answer_stands_first_with_its_limit_and_its_cause() {
     assert_eq!(run["capacity"]["binding"]["limit"]["name"], "ttft");
     assert_eq!(run["plan"]["search"]["vary"], "concurrency");
     assert_eq!(run["levels"].as_array().unwrap().len(), run["capacity"]["trials"].as_array().unwrap().len());
+    assert_eq!(against_the_schema(&run), Ok(()));
     // The saved run shows the same.
     assert!(dir.tokload("report run.json").shows(0).contains("capacity: 4 requests at once"));
 }
@@ -46,10 +48,12 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
     assert!(shown.contains(first), "{shown}");
     let run = json(&dir.path("run.json"));
     assert_eq!(run["plan"]["search"]["vary"], "input-len");
+    assert_eq!(against_the_schema(&run), Ok(()));
     assert_eq!(run["capacity"]["binding"]["cause"], "prefill");
     let sizes: Vec<_> =
         run["levels"].as_array().unwrap().iter().map(|level| &level["setting"]["sizes"]).collect();
     assert_eq!((&sizes[0]["input_words"], &sizes[3]["input_words"]), (&1024.into(), &3072.into()));
+    assert!(shown.contains("prompt tokens: asked 1024 to 4096, reported"), "{shown}");
     // Each level is held to its own length: nothing is off.
     for level in run["levels"].as_array().unwrap() {
         let (known, tokens) = (&level["tokens"]["prompt_known"], &level["tokens"]["prompt"]);
