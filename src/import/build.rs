@@ -20,7 +20,10 @@ use crate::summary::{self, Rates};
 use crate::time::Stamp;
 
 pub(super) fn run(result: Result, into: &Destination) -> std::result::Result<RunFile, Error> {
-    let Result { tool, version, created, label, metadata, target, interrupted, levels, about } = result;
+    let Result { tool, version, created, label, metadata, target, interrupted, levels, mut about } = result;
+    if levels.iter().any(|level| !level.printed.is_empty()) {
+        about.printed = levels.iter().map(|level| level.printed.clone()).collect();
+    }
     let mut run = RunFile {
         schema: SCHEMA.to_owned(),
         version: VERSION,
@@ -131,7 +134,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
             prompt: numbers.prompt_tokens.unwrap_or(0),
             prompt_known: if numbers.prompt_tokens.is_some() { numbers.ok } else { 0 },
             output: numbers.output_tokens.unwrap_or(0),
-            sources: [0, 0, 0, numbers.ok],
+            sources: [0, 0, 0, if numbers.output_tokens.is_some() { numbers.ok } else { 0 }],
             ..Tokens::default()
         },
         cache_split: None,
@@ -230,7 +233,7 @@ fn rates(numbers: &Numbers, span_s: f64) -> RatesBlock {
     let per = |n: u64| if length > 0.0 { n as f64 / length } else { 0.0 };
     let (out_tok_s, in_tok_s) = (
         numbers.out_tok_s.or(numbers.output_tokens.map(per)).unwrap_or(0.0),
-        numbers.prompt_tokens.map_or(0.0, per),
+        numbers.in_tok_s.or(numbers.prompt_tokens.map(per)).unwrap_or(0.0),
     );
     let rates = Rates {
         span_s: length,
@@ -238,7 +241,7 @@ fn rates(numbers: &Numbers, span_s: f64) -> RatesBlock {
         req_s: numbers.req_s.unwrap_or(0.0),
         out_tok_s,
         in_tok_s,
-        total_tok_s: out_tok_s + in_tok_s,
+        total_tok_s: numbers.total_tok_s.unwrap_or(out_tok_s + in_tok_s),
     };
     RatesBlock { window: rates, level: rates }
 }

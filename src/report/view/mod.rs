@@ -12,6 +12,7 @@ mod groups;
 mod knee;
 mod notes;
 mod places;
+mod printed;
 mod quick;
 mod repeats;
 mod rows;
@@ -35,6 +36,8 @@ pub struct View {
     pub trials: Table,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
+    /// The levels as the tool has printed them that the run was imported from; without rows where it prints no table.
+    pub printed: Table,
     /// Parts of the levels that differ: by model, by endpoint, slow readers; without rows where there are none.
     pub groups: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
@@ -170,6 +173,7 @@ impl View {
                 columns: rows::COLUMNS.to_vec(),
                 rows: run.levels.iter().flat_map(rows::of).collect(),
             },
+            printed: printed::table(run),
             groups: Table { head: "part", columns: groups::COLUMNS.to_vec(), rows: groups::rows(run) },
             repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
             turns: Table { head: "turn", columns: turns::COLUMNS.to_vec(), rows: turns::rows(run) },

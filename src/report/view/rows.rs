@@ -41,8 +41,10 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
         None => Cell::Absent,
     };
     let counts = &level.counts;
-    // Without a success there is no throughput to speak of; a zero would look like a measurement.
-    let rate = |value: f64| number(Some(value).filter(|_| counts.ok > 0), format::rate);
+    // Without a success there is no throughput to speak of; a zero would look like a measurement. Nor is there one of a
+    // length that nobody knows, as of an imported table of percentiles.
+    let is_known = counts.ok > 0 && level.rates.window.span_s > 0.0;
+    let rate = |value: f64| number(Some(value).filter(|_| is_known), format::rate);
     let mut cells = vec![
         number(Some(counts.ok as f64), |n| n.to_string()),
         match counts.failed {
