@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::values::{of_mean, of_values, positive};
+use super::values::{of_values, positive};
 use super::{Error, File, Level, Numbers, Result, Tool, table};
 use crate::metrics::metric::Metric;
 use crate::run_file::schema::{ImportedBlock, TargetBlock};
@@ -142,15 +142,16 @@ fn level((place, line): &(usize, Line)) -> std::result::Result<Level, Error> {
     let prompt = if shared { line.pp } else { all_pp };
     let mut label = format!("pp{} tg{tg} B{pl}", line.pp);
     if shared {
-        label += ", shared prompt";
+        label += " shared";
         if line.n_kv == line.pp + all_tg && pl > 1 {
-            label += ", unified KV";
+            label += " unified";
         }
     }
-    let mut distributions = vec![of_mean(Metric::E2e, line.t * 1e9, None, pl)];
     // All sequences go in step: each has this one value.
+    let each = |value: f64| vec![value; usize::try_from(pl).unwrap_or(1)];
+    let mut distributions: Vec<_> =
+        of_values(Metric::E2e, each((line.t * 1e9).round())).into_iter().collect();
     if tg > 0 {
-        let each = |value: f64| vec![value; usize::try_from(pl).unwrap_or(1)];
         distributions.extend(of_values(Metric::Tpot, each((line.t_tg * 1e9 / tg as f64).round())));
         distributions.extend(of_values(Metric::UserSpeed, each(line.speed_tg / pl as f64)));
     }

@@ -115,6 +115,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
     let numbers = &level.numbers;
     let length_ns = (numbers.duration_s * 1e9) as u64;
     let whole = Span { t0: Stamp::ZERO, t1: Stamp::from_nanos(length_ns), t2: Stamp::from_nanos(length_ns) };
+    let is_counted = numbers.output_tokens.is_some() || numbers.out_tok_s.is_some();
     let span = level.details.as_ref().filter(|details| details.timed).map_or(whole, span);
     let window = Window { start: span.t0, end: span.t2, whole_level: true };
     let mut block = LevelBlock {
@@ -134,7 +135,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
             prompt: numbers.prompt_tokens.unwrap_or(0),
             prompt_known: if numbers.prompt_tokens.is_some() { numbers.ok } else { 0 },
             output: numbers.output_tokens.unwrap_or(0),
-            sources: [0, 0, 0, if numbers.output_tokens.is_some() { numbers.ok } else { 0 }],
+            sources: [0, 0, 0, if is_counted { numbers.ok } else { 0 }],
             ..Tokens::default()
         },
         cache_split: None,

@@ -94,18 +94,34 @@ const LLAMA_BENCH: &[(&str, &str, &str)] = &[
         "tok/s",
         "tgN: N steps of decoding of one sequence, from an empty context or behind n_depth tokens, whose computing is not timed; in our terms 1 / TPOT of a single user, without network and sampling",
     ),
-    ("pp+tg", "tok/s", "ppN+tgM: both one after the other, (N + M) tokens by the time of both; no speed of ours"),
+    (
+        "pp+tg",
+        "tok/s",
+        "ppN+tgM: both one after the other, (N + M) tokens by the time of both; no speed of ours",
+    ),
     ("ttft", "ns", "not measured: there is no first token that a user would see"),
     ("itl", "ns", "not measured: single steps are not timed"),
-    ("tpot", "ns", "of tg tests: samples_ns / n_gen, of which the first token is one; ours leaves the first out"),
-    ("user_speed", "tok/s", "of tg tests: n_gen / samples_ns; where the file has no samples avg_ts with its deviation"),
+    (
+        "tpot",
+        "ns",
+        "of tg tests: samples_ns / n_gen, of which the first token is one; ours leaves the first out",
+    ),
+    (
+        "user_speed",
+        "tok/s",
+        "of tg tests: n_gen / samples_ns; where the file has no samples avg_ts with its deviation",
+    ),
     ("e2e", "ns", "samples_ns: one repetition, from the first batch until the backend has finished the last"),
     (
         "rates",
         "per second",
         "total is avg_ts, the mean of the speeds of the repetitions, which is more than tokens by the mean time where these differ; prompt and output tokens have their shares of it by number, requests it by the tokens of a test",
     ),
-    ("counts", "repetitions", "of -r, all ok; 1 where the file does not say how many; the warm-up is not among them"),
+    (
+        "counts",
+        "repetitions",
+        "of -r, all ok; 1 where the file does not say how many; the warm-up is not among them",
+    ),
     (
         "std",
         "as the metric",
@@ -115,7 +131,11 @@ const LLAMA_BENCH: &[(&str, &str, &str)] = &[
 ];
 
 const BATCHED_BENCH: &[(&str, &str, &str)] = &[
-    ("T_PP", "s", "time until the prompts of all B sequences are computed, one after another in batches of n_batch"),
+    (
+        "T_PP",
+        "s",
+        "time until the prompts of all B sequences are computed, one after another in batches of n_batch",
+    ),
     (
         "S_PP",
         "tok/s",
@@ -127,7 +147,11 @@ const BATCHED_BENCH: &[(&str, &str, &str)] = &[
         "B * TG / T_TG: all sequences decoded in step; in our terms output tokens per second of B users who all decode, without prompts in between",
     ),
     ("S", "tok/s", "(prompt tokens + B * TG) / (T_PP + T_TG), a shared prompt counted once"),
-    ("N_KV", "tokens", "cells of the cache: B * (PP + TG), or PP + B * TG where a shared prompt is kept once"),
+    (
+        "N_KV",
+        "tokens",
+        "cells of the cache: B * (PP + TG), or PP + B * TG where a shared prompt is kept once",
+    ),
     ("ttft", "ns", "not measured: no first token is timed"),
     ("itl", "ns", "not measured: single steps are not timed"),
     (
@@ -157,7 +181,11 @@ const HDR_LOG: &[(&str, &str, &str)] = &[
         "by tokload over the lines of a tag together: the highest value of the bucket that holds the nearest rank",
     ),
     ("mean", "as the metric", "of the middles of the buckets; std likewise"),
-    ("rates", "per second", "values by the time from the first start to the last end of a line; tokens are not known"),
+    (
+        "rates",
+        "per second",
+        "values by the time from the first start to the last end of a line; tokens are not known",
+    ),
     ("counts", "values", "all ok: failures are not in a log"),
 ];
 

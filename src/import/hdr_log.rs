@@ -37,7 +37,8 @@ pub(super) fn read(file: File<'_>, unit: Option<TimeUnit>) -> std::result::Resul
         if line.is_empty() || line.starts_with('"') {
             continue;
         }
-        let read = series(line, unit).map_err(|wrong| Error::Value { key: format!("line {}", place + 1), wrong })?;
+        let read =
+            series(line, unit).map_err(|wrong| Error::Value { key: format!("line {}", place + 1), wrong })?;
         match all.iter_mut().find(|known| known.level == read.level && known.metric == read.metric) {
             Some(known) => {
                 known.histogram.merge(&read.histogram);
@@ -122,14 +123,15 @@ fn series(line: &str, unit: TimeUnit) -> std::result::Result<Series, String> {
     };
     let seconds = |text: &str, what: &str| {
         let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| format!("'{}' is no {what} in seconds", text.chars().take(40).collect::<String>()))
+        number
+            .ok_or_else(|| format!("'{}' is no {what} in seconds", text.chars().take(40).collect::<String>()))
     };
     let (from_s, length_s) = (seconds(start, "start")?, seconds(length, "length")?);
     let (level, metric) = meaning(tag);
     // Our own histograms of speeds count thousandths, whatever the unit of times.
     let scale = if metric.unit() == Unit::TokensPerSecond { 1 } else { unit.nanos() };
-    let histogram = Histogram::from_foreign(histogram, scale)
-        .map_err(|error| format!("{error}, or was cut off"))?;
+    let histogram =
+        Histogram::from_foreign(histogram, scale).map_err(|error| format!("{error}, or was cut off"))?;
     Ok(Series { level, metric, from_s, until_s: from_s + length_s, histogram })
 }
 
@@ -151,7 +153,8 @@ fn meaning(tag: &str) -> (String, Metric) {
 fn started(comment: &str) -> Option<String> {
     let rest = comment.trim().strip_prefix("[StartTime:")?;
     let seconds: f64 = rest.split_whitespace().next()?.parse().ok()?;
-    (seconds > 0.0 && seconds < SECONDS_MAX).then(|| WallTime::from_unix_nanos((seconds * 1e3).round() as u64 * 1_000_000).to_string())
+    (seconds > 0.0 && seconds < SECONDS_MAX)
+        .then(|| WallTime::from_unix_nanos((seconds * 1e3).round() as u64 * 1_000_000).to_string())
 }
 
 /// The year 2262.

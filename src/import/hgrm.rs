@@ -111,7 +111,8 @@ fn table(bytes: &[u8], metric: Metric, unit: TimeUnit) -> std::result::Result<Di
         } else if let Some(comment) = line.strip_prefix("#[") {
             summary.extend(named(comment));
         } else if !line.is_empty() && !summary.contains_key("Total count") {
-            let wrong = |what: &str| Error::Value { key: format!("line {}", place + 1), wrong: what.to_owned() };
+            let wrong =
+                |what: &str| Error::Value { key: format!("line {}", place + 1), wrong: what.to_owned() };
             let numbers: Option<Vec<f64>> = line
                 .split([' ', '\t', ','])
                 .filter(|part| !part.is_empty())
@@ -155,7 +156,11 @@ fn table(bytes: &[u8], metric: Metric, unit: TimeUnit) -> std::result::Result<Di
         mean: of("Mean"),
         std: of("StdDeviation"),
         max: of("Max"),
-        quantiles: if n > 0 { Quantile::REPORTED.into_iter().filter_map(quantile).collect() } else { Vec::new() },
+        quantiles: if n > 0 {
+            Quantile::REPORTED.into_iter().filter_map(quantile).collect()
+        } else {
+            Vec::new()
+        },
         ..DistributionBlock::unknown(Unit::of(metric))
     })
 }
@@ -165,7 +170,8 @@ fn named(comment: &str) -> Vec<(String, f64)> {
     let pairs = comment.trim_end_matches(']').split(',').filter_map(|pair| pair.split_once('='));
     pairs
         .filter_map(|(name, value)| {
-            let value = value.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)?;
+            let value =
+                value.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)?;
             Some((name.trim().to_owned(), value))
         })
         .collect()

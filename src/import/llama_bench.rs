@@ -80,15 +80,16 @@ pub(super) fn read(file: File<'_>) -> std::result::Result<Result, Error> {
             files: vec![file.name.to_owned()],
             detailed: false,
             backend: first.shown.get("backend").cloned(),
-            notes: vec![NOT_A_SERVER.to_owned()],
+            notes: vec![NOT_A_SERVER.to_owned(), RATES.to_owned()],
             printed: Vec::new(),
         },
     })
 }
 
 const NOT_A_SERVER: &str = "repetitions of one sequence inside one process: no request, queue, network, tokeniser or sampling is in these \
-     numbers, so that there is no TTFT, ITL or goodput; ok counts the repetitions (1 where the file does not say how many), req/s is t/s by the \
-     tokens of a test, and t/s is the mean of the speeds, not tokens by the mean time";
+     numbers, so that there is no TTFT, ITL or goodput";
+const RATES: &str = "ok counts the repetitions (1 where the file does not say how many); req/s is t/s by the tokens of a test; t/s is the mean \
+     of the speeds of the repetitions, not tokens by the mean time";
 
 fn starts_a_list(text: &str) -> bool {
     text.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'))
@@ -129,7 +130,8 @@ fn of_object(place: usize, object: &Map<String, Value>) -> std::result::Result<T
             value.as_array().and_then(|all| all.iter().map(Value::as_f64).collect());
         numbers.ok_or_else(|| wrong(name, value))
     };
-    let settings = object.iter().filter(|(name, value)| !is_measured(name) && !value.is_array() && !value.is_object());
+    let settings =
+        object.iter().filter(|(name, value)| !is_measured(name) && !value.is_array() && !value.is_object());
     let settings: BTreeMap<String, String> = settings
         .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect();
@@ -220,7 +222,8 @@ fn build(text: &str) -> Option<(String, String)> {
 }
 
 fn is_measured(name: &str) -> bool {
-    const MEASURED: [&str; 7] = ["n_prompt", "n_gen", "n_depth", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts"];
+    const MEASURED: [&str; 7] =
+        ["n_prompt", "n_gen", "n_depth", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts"];
     MEASURED.contains(&name)
 }
 
@@ -268,7 +271,8 @@ fn labels(tests: &[Test]) -> Vec<String> {
         {
             label = format!("{model} {label}");
         }
-        let settings = test.settings.iter().filter(|(key, _)| !UNNAMED.contains(&key.as_str()) && differs(key));
+        let settings =
+            test.settings.iter().filter(|(key, _)| !UNNAMED.contains(&key.as_str()) && differs(key));
         settings.for_each(|(key, value)| label += &format!(", {key} {value}"));
         let before = labels.iter().filter(|known: &&String| **known == label).count();
         labels.push(label);

@@ -135,7 +135,10 @@ fn tool_of(bytes: &[u8]) -> std::result::Result<Tool, Error> {
     let begin = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).ok_or(Error::Empty)?;
     let text = || std::str::from_utf8(bytes).ok().and_then(Tool::of_text);
     let of_value = |from: usize| {
-        serde_json::Deserializer::from_slice(&bytes[from..]).into_iter::<Skeleton>().next().ok_or(Error::Empty)
+        serde_json::Deserializer::from_slice(&bytes[from..])
+            .into_iter::<Skeleton>()
+            .next()
+            .ok_or(Error::Empty)
     };
     if bytes[begin] == b'[' {
         // Also a line of a log in front of a table.

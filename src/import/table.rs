@@ -39,7 +39,10 @@ impl Row {
     /// What to say of a cell that cannot be.
     pub(super) fn wrong(&self, column: &str, text: &str) -> Error {
         let seen: String = text.chars().take(40).collect();
-        Error::Value { key: format!("line {}, {column}", self.line), wrong: format!("'{seen}' is no such value") }
+        Error::Value {
+            key: format!("line {}, {column}", self.line),
+            wrong: format!("'{seen}' is no such value"),
+        }
     }
 }
 
@@ -113,8 +116,7 @@ fn records(text: &str) -> Vec<(usize, Vec<String>)> {
         match result {
             // The end of the input is told by reading once more from nothing.
             ReadRecordResult::InputEmpty if read > 0 => {
-                let (_, _, more, ended) =
-                    reader.read_record(&[], &mut field[written..], &mut ends[fields..]);
+                let (_, _, more, ended) = reader.read_record(&[], &mut field[written..], &mut ends[fields..]);
                 all.extend(record(line, &field[..written + more], &ends[..fields + ended]));
                 return all;
             }
@@ -145,10 +147,14 @@ mod tests {
 
     #[test]
     fn tables_are_found_between_other_lines() {
-        let text = "log\n| a | t/s |\n|---|---:|\n| x | 1 |\nbuild: 5\n\n| t/s | b | a |\n| 2 | | y |\n| q | r |";
+        let text =
+            "log\n| a | t/s |\n|---|---:|\n| x | 1 |\nbuild: 5\n\n| t/s | b | a |\n| 2 | | y |\n| q | r |";
         assert!(matches!(markdown(text, &["a", "t/s"]), Err(Error::Value { key, .. }) if key == "line 9"));
         let rows = markdown(text.rsplit_once('\n').unwrap().0, &["a", "t/s"]).unwrap();
-        assert_eq!((cells(&rows, "a"), cells(&rows, "t/s")), (vec!["x".into(), "y".into()], vec!["1".into(), "2".into()]));
+        assert_eq!(
+            (cells(&rows, "a"), cells(&rows, "t/s")),
+            (vec!["x".into(), "y".into()], vec!["1".into(), "2".into()])
+        );
         assert_eq!((rows[1].line, rows[0].number("t/s").unwrap()), (8, 1.0));
         assert!(matches!(rows[1].number("b"), Err(Error::Value { key, .. }) if key == "line 8, b"));
         assert_eq!(markdown("| x | y |\n| 1 | 2 |", &["a"]).unwrap(), []);
@@ -159,9 +165,14 @@ mod tests {
     fn csv_has_a_row_for_each_line() {
         for text in ["a,b\n1,\"2, 3\"\na,b\n4,5", "a,b\r\n1,\"2, 3\"\r\n\r\n4,5\r\n"] {
             let rows = csv(text).unwrap();
-            assert_eq!((cells(&rows, "a"), cells(&rows, "b")), (vec!["1".into(), "4".into()], vec!["2, 3".into(), "5".into()]));
+            assert_eq!(
+                (cells(&rows, "a"), cells(&rows, "b")),
+                (vec!["1".into(), "4".into()], vec!["2, 3".into(), "5".into()])
+            );
         }
-        assert!(matches!(csv("a,b\n1,2\n3"), Err(Error::Value { key, wrong }) if key == "line 3" && wrong.contains("cut off")));
+        assert!(
+            matches!(csv("a,b\n1,2\n3"), Err(Error::Value { key, wrong }) if key == "line 3" && wrong.contains("cut off"))
+        );
         assert!(matches!(csv(""), Err(Error::Empty)));
     }
 }

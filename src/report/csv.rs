@@ -26,10 +26,11 @@ pub fn write(run: &RunFile, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let heads = COLUMNS.iter().map(|name| (*name).to_owned());
     line(out, heads.chain(metrics.iter().flat_map(|metric| heads_of(*metric))))?;
     for level in &run.levels {
-        line(out, row(level, &metrics, Requests::All).into_iter())?;
+        let row = |of| row(level, run.imported.is_some(), &metrics, of).into_iter();
+        line(out, row(Requests::All))?;
         let has_failing = |block: &DistributionBlock| Quantile::REPORTED.iter().any(|q| block.fails(*q));
         if level.counts.ok > 0 && level.distributions.values().any(has_failing) {
-            line(out, row(level, &metrics, Requests::Ok).into_iter())?;
+            line(out, row(Requests::Ok))?;
         }
     }
     Ok(())
@@ -81,11 +82,14 @@ const COLUMNS: [&str; 19] = [
     "in_flight_mean",
 ];
 
-fn row(level: &LevelBlock, metrics: &[Metric], of: Requests) -> Vec<String> {
+fn row(level: &LevelBlock, is_imported: bool, metrics: &[Metric], of: Requests) -> Vec<String> {
     let (rates, counts) = (&level.rates.window, &level.counts);
     let goodput = level.goodput.as_ref();
     // What lasted nobody knows how long has nothing per second.
     let rate = |value: f64| known(Some(value).filter(|_| rates.span_s > 0.0));
+    // Another tool's file may not speak of tokens at all.
+    let is_uncounted = is_imported && level.tokens.is_uncounted();
+    let tokens = |value: f64| if is_uncounted { String::new() } else { rate(value) };
     let mut cells: Vec<String> = vec![
         level.ordinal.to_string(),
         level.label.clone(),
@@ -100,9 +104,9 @@ fn row(level: &LevelBlock, metrics: &[Metric], of: Requests) -> Vec<String> {
         rate(rates.span_s),
         rate(rates.offered_s),
         rate(rates.req_s),
-        rate(rates.out_tok_s),
-        rate(rates.in_tok_s),
-        rate(rates.total_tok_s),
+        tokens(rates.out_tok_s),
+        tokens(rates.in_tok_s),
+        tokens(rates.total_tok_s),
         known(goodput.map(|goodput| goodput.good_s)),
         known(goodput.map(|goodput| goodput.attainment)),
         known(level.in_flight.as_ref().map(|in_flight| in_flight.mean)),

@@ -9,11 +9,12 @@ mod block;
 mod collect;
 mod discrepancies;
 mod figures;
+mod lines;
 mod reasons;
 
 pub use block::{to_json, view};
 pub use collect::{Level, recorded};
-pub use discrepancies::{Discrepancies, Line};
+pub use discrepancies::{Discrepancies, Entry, Line};
 pub use figures::{Figure, Rule, Spread, Total};
 
 /// A tool whose definitions are kept here.

@@ -124,7 +124,10 @@ mod tests {
             ("{\"schema\": \"tokload.check\"}", Foreign::Ours { schema: "tokload.check".to_owned() }),
             ("{\"schema\": \"other\"}", Foreign::Json),
             ("{\"completed\": 3, \"request_throughput\": 1.0}", Foreign::Tool(Tool::Vllm)),
-            ("{\"completed\": 3, \"request_throughput\": 1.0}\n{\"completed\": 3}", Foreign::Tool(Tool::Vllm)),
+            (
+                "{\"completed\": 3, \"request_throughput\": 1.0}\n{\"completed\": 3}",
+                Foreign::Tool(Tool::Vllm),
+            ),
             ("{\"aiperf_version\": \"0.13\"}", Foreign::Tool(Tool::Aiperf)),
             ("[{\"n_prompt\": 1, \"n_gen\": 0, \"avg_ts\": 2}]", Foreign::Tool(Tool::LlamaBench)),
             ("#[Histogram log format version 1.3]\n", Foreign::Tool(Tool::HdrLog)),

@@ -77,7 +77,9 @@ impl Tool {
     pub fn is_aiperf_statistics(value: &Value) -> bool {
         let block = |name: &str| value.get(name).or_else(|| value.get("records")?.get(name));
         let found = |name: &str| block(name).is_some_and(|block| block.get("avg").is_some());
-        ["request_latency", "request_count", "request_throughput", "time_to_first_token"].into_iter().any(found)
+        ["request_latency", "request_count", "request_throughput", "time_to_first_token"]
+            .into_iter()
+            .any(found)
     }
 
     fn of_line(line: &str) -> Option<Tool> {

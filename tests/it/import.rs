@@ -21,8 +21,10 @@ pub(crate) fn imported(name: &str, alone: bool) -> (RunFile, Loaded, tempfile::T
     let folder = tempfile::tempdir().unwrap();
     let into = Destination::at(folder.path().join("run.json"), false).unwrap();
     let beside = |name: &str| (!alone).then(|| bytes(name));
-    let run =
-        import::read(File { name, bytes: &bytes(name) }, None, None, &beside).unwrap().into_run(&into).unwrap();
+    let run = import::read(File { name, bytes: &bytes(name) }, None, None, &beside)
+        .unwrap()
+        .into_run(&into)
+        .unwrap();
     into.write(&run).unwrap();
     let loaded = Loaded::open(into.path()).unwrap();
     assert_eq!(loaded.run, run);

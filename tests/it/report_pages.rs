@@ -124,18 +124,16 @@ fn every_form_shows_every_number_of_the_view() {
 
 /// Each level is a line with its own numbers, and a second one where failures reach a percentile.
 fn csv_holds_the_levels(kind: &str, run: &RunFile, csv: &str) {
-    let lines: Vec<Vec<&str>> = csv
-        .split("\r\n")
-        .filter(|line| !line.is_empty())
-        .map(|line| line.split(',').collect())
-        .collect();
+    let lines: Vec<Vec<&str>> =
+        csv.split("\r\n").filter(|line| !line.is_empty()).map(|line| line.split(',').collect()).collect();
     let column = |name: &str| lines[0].iter().position(|head| *head == name).unwrap();
     let mut rest = lines[1..].iter();
     for level in &run.levels {
         let line = rest.next().unwrap_or_else(|| panic!("{kind}: a level without a line"));
         assert_eq!((line.len(), line[column("requests")]), (lines[0].len(), "all"), "{kind}: {line:?}");
         assert_eq!(line[column("ok")], level.counts.ok.to_string(), "{kind}");
-        let reaches = level.distributions.values().any(|block| Quantile::REPORTED.iter().any(|q| block.fails(*q)));
+        let reaches =
+            level.distributions.values().any(|block| Quantile::REPORTED.iter().any(|q| block.fails(*q)));
         let ok_only = if reaches && level.counts.ok > 0 { rest.next() } else { None };
         assert!(ok_only.is_none_or(|line| line[column("requests")] == "ok"), "{kind}");
         for (metric, block) in &level.distributions {

@@ -159,7 +159,9 @@ mod writing {
             Kind::Count => format!("optional int64 {name};"),
             Kind::Number => format!("optional double {name};"),
             Kind::Numbers => {
-                format!("optional group {name} (LIST) {{ repeated group list {{ required double element; }} }}")
+                format!(
+                    "optional group {name} (LIST) {{ repeated group list {{ required double element; }} }}"
+                )
             }
             Kind::Text => format!("optional binary {name} (UTF8);"),
         });
@@ -186,13 +188,17 @@ mod writing {
         fn add(&mut self, cells: &[(String, Value)]) {
             self.columns.resize_with(COLUMNS.len(), Column::default);
             for ((name, kind), column) in COLUMNS.iter().zip(&mut self.columns) {
-                let value = cells.iter().find(|(head, _)| head == name).map_or(&Value::Null, |(_, value)| value);
+                let value =
+                    cells.iter().find(|(head, _)| head == name).map_or(&Value::Null, |(_, value)| value);
                 column.add(*kind, value);
             }
             self.rows += 1;
         }
 
-        fn write<W: Write + Send>(&mut self, writer: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
+        fn write<W: Write + Send>(
+            &mut self,
+            writer: &mut SerializedFileWriter<W>,
+        ) -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
             for ((_, kind), column) in COLUMNS.iter().zip(std::mem::take(&mut self.columns)) {
                 column.write(*kind, &mut group)?;

@@ -61,7 +61,7 @@ pub fn view(run: &RunFile, tool: Other, levels: &[Level]) -> View {
     }
     View {
         title: whole.title,
-        table: Table { head: tool.name(), columns, rows },
+        table: Table { head: tool.name(), whole_labels: true, columns, rows },
         verdict: whole.verdict,
         findings: whole.findings.into_iter().filter(|note| note.warning).collect(),
         notes,

@@ -174,9 +174,8 @@ fn servebench(seen: &Seen<'_>) -> Figures {
     .collect();
     if seen.ok.iter().all(|request| request.events.is_some()) {
         let events = seen.ok.iter().filter_map(|request| request.events.as_deref());
-        let gaps = events
-            .flat_map(|times| times.windows(2).map(|pair| ms(pair[1].nanos_since(pair[0]))))
-            .collect();
+        let gaps =
+            events.flat_map(|times| times.windows(2).map(|pair| ms(pair[1].nanos_since(pair[0])))).collect();
         let spread = Spread::of(gaps, tool.rule());
         figures.extend(spread.map(|spread| Figure { name: "itl_ms", spread }));
     }

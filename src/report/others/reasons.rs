@@ -47,7 +47,7 @@ pub(super) const REASONS: [Reason; 11] = [
                from the first planned send",
     },
     Reason {
-        about: "throughput",
+        about: "requests, output, total",
         text: "requests that ended well and their tokens by the duration; mlperf counts one request less, and tokens of answers alone",
     },
     Reason {

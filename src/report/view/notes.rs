@@ -76,7 +76,9 @@ impl Notes<'_> {
         ));
         if imported.printed.is_empty() && run.levels.iter().any(|level| !level.rates.window.span_s.eq(&0.0)) {
             self.say(match imported.detailed {
-                true => format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own"),
+                true => {
+                    format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own")
+                }
                 false => format!("percentiles and rates are {tool}'s own"),
             });
         }

@@ -24,14 +24,38 @@ pub(super) fn table(run: &RunFile) -> Table {
             .collect(),
         second: false,
     });
-    Table {
-        head: "as printed",
-        rows: rows.collect(),
-        columns: names.into_iter().map(|name| Column { group: "", name }).collect(),
-    }
+    let columns = names.iter().map(|name| Column { group: "", name }).collect();
+    Table::of("as printed", columns, rows.collect())
 }
 
 const BATCHED_BENCH: [&str; 10] =
     ["PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s"];
-const LLAMA_BENCH: [&str; 7] = ["model", "size", "params", "backend", "threads", "ngl", "t/s"];
+/// Of these the tool prints the settings that were varied or are not its defaults.
+const LLAMA_BENCH: [&str; 25] = [
+    "model",
+    "size",
+    "params",
+    "backend",
+    "threads",
+    "ngl",
+    "n_batch",
+    "n_ubatch",
+    "type_k",
+    "type_v",
+    "fa",
+    "sm",
+    "main_gpu",
+    "nkvo",
+    "devices",
+    "ts",
+    "ot",
+    "mmap",
+    "embd",
+    "nopo",
+    "cpu_mask",
+    "cpu_strict",
+    "poll",
+    "n_cpu_moe",
+    "t/s",
+];
 const CELL_CHARS_MAX: usize = 40;

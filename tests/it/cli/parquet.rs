@@ -11,12 +11,14 @@ use super::Dir;
 #[test]
 fn requests_come_back_as_they_are_in_the_lines() {
     let dir = Dir::new();
-    let line = "simulate --ttft 50 --tpot 10 -c 1,3 --num-prompts 9 --num-warmups 2 --random-output-len 5 --save-detailed -q";
+    let line = "simulate --ttft 50 --itl 10 -c 1,3 --num-prompts 9 --num-warmups 2 --random-output-len 5 --save-detailed -q";
     for (name, chunks) in [("with", " --save-chunks"), ("without", "")] {
-        dir.tokload(&format!("{line}{chunks} --output-file {name}.json --export parquet={name}.parquet")).shows(0);
+        dir.tokload(&format!("{line}{chunks} --output-file {name}.json --export parquet={name}.parquet"))
+            .shows(0);
         let lines = fs::read_to_string(dir.path(&format!("{name}.jsonl"))).unwrap();
         let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let reader = SerializedFileReader::new(File::open(dir.path(&format!("{name}.parquet"))).unwrap()).unwrap();
+        let reader =
+            SerializedFileReader::new(File::open(dir.path(&format!("{name}.parquet"))).unwrap()).unwrap();
         let metadata = reader.metadata().file_metadata();
         assert_eq!(metadata.num_rows(), lines.len() as i64);
         assert!(metadata.created_by().unwrap().starts_with("tokload "));
