@@ -99,8 +99,11 @@ fn table_like(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with('|'))
 }
 
+/// An object with its place, from 1.
+type Placed = (usize, Map<String, Value>);
+
 /// The objects of a list, or one to a line, each with its place.
-fn objects(text: &str) -> std::result::Result<Vec<(usize, Map<String, Value>)>, Error> {
+fn objects(text: &str) -> std::result::Result<Vec<Placed>, Error> {
     if text.trim_start().starts_with('[') {
         let all: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(Error::Json)?;
         return Ok(all.into_iter().enumerate().map(|(place, object)| (place + 1, object)).collect());
