@@ -8,7 +8,10 @@ and then, with aiperf's own code:
 * feeds the lines to aiperf's accumulator and compares every number that it computes with those of the file;
 * draws the tables of the file's numbers by aiperf's console exporter and compares them to the letter.
 
-usage: tools/exports.py [path of tokload, default target/debug/tokload]
+Of a tokload with the feature `parquet` the file of --export parquet is read by pyarrow and pandas as well, and each value
+held against the line of --save-detailed; `--parquet` does that alone, with pyarrow and pandas in a small environment.
+
+usage: tools/exports.py [--parquet] [path of tokload, default target/debug/tokload]
 """
 
 import asyncio
@@ -48,13 +51,76 @@ def runs(tokload):
     yield "cancelled", f"{profile} --streaming {cancelled}", mock
 
 
-def python():
-    """The interpreter of the environment, made where it is not there."""
-    interpreter = PLACE / "venv" / "bin" / "python"
+def python(name, packages):
+    """The interpreter of the environment with these packages, made where it is not there."""
+    interpreter = PLACE / name / "bin" / "python"
     if not interpreter.exists():
-        venv.create(PLACE / "venv", with_pip=True)
-        subprocess.run([interpreter, "-m", "pip", "install", "-q", PACKAGE], check=True, timeout=900)
+        venv.create(PLACE / name, with_pip=True)
+        subprocess.run([interpreter, "-m", "pip", "install", "-q", *packages], check=True, timeout=900)
     return interpreter
+
+
+def write_parquet(tokload):
+    """Lets tokload write the requests of a run as Parquet and as lines; None where it cannot."""
+    folder = PLACE / "runs" / "parquet"
+    subprocess.run(["rm", "-rf", folder], check=True)
+    folder.mkdir(parents=True)
+    line = "simulate --max-concurrency 2,5 --num-prompts 40 --num-warmups 3 --random-output-len 7 --save-detailed --save-chunks"
+    words = [tokload, *line.split(), "--output-file", "run.json", "--export", "parquet=run.parquet", "-q"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+    if "--features parquet" in done.stderr:
+        return None
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: {done.stderr}")
+    return folder
+
+
+def parquet(folder):
+    """Read by pyarrow and pandas: what differs from the lines, one line each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lines = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
+    table = pq.read_table(folder / "run.parquet")
+    if table.column_names != list(lines[0]):
+        yield f"columns are {table.column_names}, keys {list(lines[0])}"
+    kinds = {"ms": pa.float64(), "event_ms": pa.list_(pa.float64())}
+    for field in table.schema:
+        wanted = kinds.get(field.name) or (kinds["ms"] if field.name.endswith("_ms") else None)
+        found = pa.list_(field.type.value_type) if pa.types.is_list(field.type) else field.type
+        if wanted and found != wanted:
+            yield f"{field.name} is {field.type}"
+    rows = table.to_pylist()
+    if len(rows) != len(lines):
+        yield f"{len(rows)} rows of {len(lines)} lines"
+    for number, (row, line) in enumerate(zip(rows, lines)):
+        for key, value in line.items():
+            value = " ".join(value) if key == "remarks" else value
+            if row[key] != value:
+                yield f"row {number}, {key}: {row[key]!r} where the line has {value!r}"
+    frame = table.to_pandas()
+    measured = frame[frame.phase == "measured"].groupby("level").ttft_ms.median()
+    for level, median in measured.items():
+        values = sorted(line["ttft_ms"] for line in lines if line["phase"] == "measured" and line["level"] == level)
+        middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+        if abs(median - middle) > 1e-9 * middle:
+            yield f"level {level}: pandas has a median of {median}, the lines of {middle}"
+
+
+def check_parquet(tokload):
+    """Whether the Parquet file of a run is that of its lines; says so."""
+    folder = write_parquet(tokload)
+    if folder is None:
+        print("this tokload was built without the feature parquet: its files are not checked")
+        return True
+    interpreter = python("arrow", ["pyarrow", "pandas"])
+    said = subprocess.run(
+        [interpreter, __file__, "--inside-arrow", folder], capture_output=True, text=True, timeout=300
+    )
+    if said.returncode != 0:
+        sys.exit(said.stderr)
+    print(said.stdout.strip() or "parquet: pyarrow and pandas read the file, and have the same values as the lines")
+    return not said.stdout.strip()
 
 
 def make(tokload, name, command, server):
@@ -254,8 +320,15 @@ def main():
             for difference in inside(folder, (folder / "printed.txt").read_text()):
                 print(f"{name}: {difference}")
         return
-    tokload = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "target" / "debug" / "tokload").resolve()
-    interpreter = python()
+    if sys.argv[1:2] == ["--inside-arrow"]:
+        print("\n".join(parquet(Path(sys.argv[2]))))
+        return
+    words = [word for word in sys.argv[1:] if word != "--parquet"]
+    tokload = Path(words[0] if words else ROOT / "target" / "debug" / "tokload").resolve()
+    is_fine = check_parquet(tokload)
+    if "--parquet" in sys.argv:
+        sys.exit(0 if is_fine else 1)
+    interpreter = python("venv", [PACKAGE])
     names = []
     for name, command, server in runs(tokload):
         folder, printed = make(tokload, name, command, server)
@@ -275,7 +348,7 @@ def main():
         sys.exit(said.stderr)
     print("\n".join(differences) or f"{len(names)} runs: aiperf reads the files, and has the same numbers and tables")
     print(f"{time.monotonic() - started:.1f} s")
-    sys.exit(1 if differences else 0)
+    sys.exit(1 if differences or not is_fine else 0)
 
 
 if __name__ == "__main__":

@@ -531,7 +531,7 @@ pub struct RunArgs {
     #[argh(switch)]
     pub save_chunks: bool,
     /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
-    /// csv-records, hdrlog, vllm (default: none)
+    /// csv-records, hdrlog, parquet where it is built in, vllm (default: none)
     #[argh(option, arg_name = "form=path")]
     pub export: Vec<String>,
     /// directory for the files that are saved without a path, made where there is none (default: the current one)
@@ -676,7 +676,8 @@ pub struct ReportArgs {
     /// limits that a good request keeps, in milliseconds, as in ttft:500 tpot:50; or none (default: the run's own)
     #[argh(option, arg_name = "key:ms")]
     pub goodput: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload)
+    /// in whose definitions the numbers are: tokload, vllm, aiperf, guidellm, servebench, mlperf, or all of them beside each
+    /// other with the reasons why they differ (default: tokload)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
@@ -687,7 +688,7 @@ pub struct ReportArgs {
     #[argh(option, arg_name = "p,...")]
     pub metric_percentiles: Option<String>,
     /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
-    /// csv-records, hdrlog, vllm (default: none)
+    /// csv-records, hdrlog, parquet where it is built in, vllm (default: none)
     #[argh(option, arg_name = "form=path")]
     pub export: Vec<String>,
     /// write over what is there, for --export (default: off)
@@ -804,13 +805,19 @@ pub struct CheckArgs {
 /// Make a run file of another tool's result file, with that tool's definitions.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct ImportArgs {
-    /// the result file: of vLLM's --save-result or --append-result, or aiperf's profile_export_aiperf.json or
-    /// profile_export.jsonl, of which the other is looked for beside it
+    /// the result file: of vLLM's --save-result or --append-result; aiperf's profile_export_aiperf.json or
+    /// profile_export.jsonl, of which the other is looked for beside it; the output of llama-bench (jsonl, json, csv, md)
+    /// or llama-batched-bench (md, jsonl); an HdrHistogram log, or its table of percentiles, .hgrm
     #[argh(positional, arg_name = "file")]
     pub file: String,
-    /// whose file it is: vllm, aiperf or auto, told from what stands in it (default: auto)
+    /// whose file it is: vllm, aiperf, llama-bench, llama-batched-bench, hdrlog, hgrm or auto, told from what stands in it
+    /// (default: auto)
     #[argh(option, long = "from", arg_name = "tool")]
     pub from: Option<String>,
+    /// unit of the values of an HdrHistogram log or table, which does not say it: ns, us, ms or s (default: ns in a log,
+    /// ms in a .hgrm)
+    #[argh(option, arg_name = "unit")]
+    pub unit: Option<String>,
     /// where to save the result (default: tokload-TIME.json)
     #[argh(option, arg_name = "file")]
     pub output_file: Option<String>,

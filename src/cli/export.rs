@@ -43,6 +43,14 @@ impl Export {
             return Err(Error::new("--export", format!("'{text}' is no form with a path"), remedy));
         };
         match FORMS.iter().find(|form| form.name == name) {
+            Some(form) if !form.is_built_in => {
+                let wrong = format!("this tokload cannot write {}", form.name);
+                let remedy = format!(
+                    "build one that can by cargo build --release --features {}, or take csv-records",
+                    form.name
+                );
+                Err(Error::new("--export", wrong, remedy))
+            }
             Some(form) => Ok(Export { form: form.name, path: path.to_owned() }),
             None => {
                 let near = nearest(name, names());

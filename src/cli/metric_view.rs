@@ -1,6 +1,7 @@
 //! `--metric-view`, `--percentile-metrics` and `--metric-percentiles`: whose block is printed, and what stands in it.
 
 use crate::plan::{Error, nearest};
+use crate::report::others::Other;
 use crate::report::vllm::{Figure, Selection};
 use crate::stats::Quantile;
 
@@ -25,6 +26,23 @@ pub enum MetricView {
     Vllm,
     /// The tables of aiperf.
     Aiperf,
+    /// A table in the definitions of another tool.
+    Other(Other),
+    /// All of them beside each other.
+    All,
+}
+
+impl MetricView {
+    /// The views that there are, by name.
+    const NAMED: [(&'static str, MetricView); 7] = [
+        ("tokload", MetricView::Tokload),
+        ("vllm", MetricView::Vllm),
+        ("aiperf", MetricView::Aiperf),
+        ("guidellm", MetricView::Other(Other::Guidellm)),
+        ("servebench", MetricView::Other(Other::Servebench)),
+        ("mlperf", MetricView::Other(Other::Mlperf)),
+        ("all", MetricView::All),
+    ];
 }
 
 impl Words<'_> {
@@ -33,16 +51,17 @@ impl Words<'_> {
     /// # Errors
     /// A name that is none.
     pub fn view(&self, usual: MetricView) -> Result<MetricView, Error> {
-        match self.view {
-            None => Ok(usual),
-            Some("tokload") => Ok(MetricView::Tokload),
-            Some("vllm") => Ok(MetricView::Vllm),
-            Some("aiperf") => Ok(MetricView::Aiperf),
-            Some(other) => {
-                let remedy = "give tokload for our definitions, vllm or aiperf for those of that client";
-                Err(Error::new("--metric-view", format!("'{other}' is no view"), remedy))
-            }
-        }
+        let Some(text) = self.view else { return Ok(usual) };
+        let known = MetricView::NAMED.iter().find(|(name, _)| *name == text);
+        known.map(|(_, view)| *view).ok_or_else(|| {
+            let names = MetricView::NAMED.map(|(name, _)| name);
+            let near = nearest(text, names).map_or_else(String::new, |near| format!("did you mean {near}? "));
+            let remedy = format!(
+                "{near}give tokload for our definitions, {} for those of that tool, or all to see them beside each other",
+                names[1..names.len() - 1].join(", ")
+            );
+            Error::new("--metric-view", format!("'{text}' is no view"), remedy)
+        })
     }
 
     /// The lines of vLLM's block, where it `is_wanted`; `generates` says whether answers are texts.
@@ -117,11 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_one_of_three() {
+    fn a_view_is_that_of_a_tool_or_of_all() {
         let view = |view| Words { view, ..Words::default() }.view(MetricView::Vllm);
         assert_eq!(view(None), Ok(MetricView::Vllm));
         assert_eq!(view(Some("tokload")), Ok(MetricView::Tokload));
         assert_eq!(view(Some("aiperf")), Ok(MetricView::Aiperf));
+        assert_eq!(view(Some("guidellm")), Ok(MetricView::Other(Other::Guidellm)));
+        assert_eq!(view(Some("all")), Ok(MetricView::All));
+        assert!(view(Some("mlpref")).unwrap_err().remedy.starts_with("did you mean mlperf?"));
         assert!(view(Some("sglang")).unwrap_err().remedy.contains("vllm"));
     }
 }

@@ -95,7 +95,8 @@ mod rows {
     const BYTES_MAX: usize = 2 << 30;
 }
 
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(test)]
+#[cfg(feature = "parquet")]
 mod tests {
     use std::sync::Arc;
 

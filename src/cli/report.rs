@@ -4,6 +4,8 @@ mod page;
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use self::page::{Form, Place};
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
@@ -15,6 +17,7 @@ use crate::cli::value::{self, Format};
 use crate::cli::{aiperf_result, print, vllm_result, with_stdout};
 use crate::model::Settings;
 use crate::plan::{Error, Slo};
+use crate::report::others::{self, Discrepancies, Other};
 use crate::report::{aiperf, explain, terminal, view, vllm};
 use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
@@ -38,11 +41,17 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     exports.iter().try_for_each(|export| export.check(args.force)).map_err(Failure::bad)?;
     let limits = slo(args, &loaded.run)?;
     let shown = as_others(args, &loaded, &limits)?;
+    let judged_anew = Some(&limits).filter(|_| !args.goodput.is_empty());
+    // Asked while the records are at hand: the table of all tools has our numbers beside the others'.
+    let beside = match shown {
+        Shown::All => Some(discrepancies(&loaded, judged_anew, &limits)?),
+        _ => None,
+    };
     let mut written = Vec::new();
     for export in &exports {
         written.extend(export.write(&loaded, &limits)?);
     }
-    let again = Some(&limits).filter(|_| !args.goodput.is_empty());
+    let again = judged_anew;
     let run = judged(loaded, again)?;
     let overlays = others
         .iter()
@@ -62,6 +71,17 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
         Shown::Aiperf(levels) => {
             let format = block_format(form, &place)?;
             aiperf_result::show(&run, &levels, format, terminal_width(), false)?;
+        }
+        Shown::Other(tool, levels) => {
+            let view = others::view(&run, tool, &levels);
+            let json: Vec<Value> = levels.iter().map(|level| Value::Object(others::to_json(level))).collect();
+            page::write_view(form, &view, run.verdict, &json, terminal_style(), &place)?;
+        }
+        Shown::All => {
+            if let Some(beside) = &beside {
+                let (view, json) = (beside.view(&run), [beside.to_json()]);
+                page::write_view(form, &view, run.verdict, &json, terminal_style(), &place)?;
+            }
         }
     }
     if form == Form::Table && args.output.is_none() {
@@ -117,6 +137,15 @@ enum Shown {
     Tokload,
     Vllm(Vec<vllm::Level>),
     Aiperf(Vec<aiperf::Level>),
+    Other(Other, Vec<others::Level>),
+    /// All beside each other.
+    All,
+}
+
+/// The run as all tools have it, our numbers judged by the limits `again` where others than its own were typed.
+fn discrepancies(loaded: &Loaded, again: Option<&Slo>, limits: &Slo) -> Result<Discrepancies, Failure> {
+    let judged = again.map(|slo| loaded.judged_by(slo)).transpose().map_err(Failure::bad)?;
+    Discrepancies::of(loaded, judged.as_ref().unwrap_or(&loaded.run), limits).map_err(Failure::bad)
 }
 
 fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Failure> {
@@ -134,6 +163,11 @@ fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Fai
     }
     match view {
         MetricView::Aiperf => aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad),
+        MetricView::Other(tool) => {
+            let levels = others::recorded(loaded, slo, tool).map_err(Failure::bad)?;
+            Ok(Shown::Other(tool, levels))
+        }
+        MetricView::All => Ok(Shown::All),
         MetricView::Tokload | MetricView::Vllm => Ok(Shown::Tokload),
     }
 }

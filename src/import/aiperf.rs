@@ -1,6 +1,8 @@
 //! Results of aiperf: `profile_export_aiperf.json`, the statistics of all requests, and `profile_export.jsonl`, a line for
 //! each. Either is read alone; the other, if it lies beside it, adds what the first has not.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,7 +21,7 @@ use crate::time::Stamp;
 struct Line {
     metadata: Metadata,
     #[serde(default)]
-    metrics: Option<std::collections::BTreeMap<String, Measured>>,
+    metrics: Option<BTreeMap<String, Measured>>,
     #[serde(default)]
     error: Option<Failure>,
 }
@@ -50,12 +52,6 @@ struct Failure {
     message: Option<String>,
 }
 
-/// Whether it is the file of statistics.
-pub(super) fn has_metrics(value: &Value) -> bool {
-    let found = |name: &str| metric(value, name).is_some_and(|block| block.get("avg").is_some());
-    found("request_latency") || found("request_count") || found("request_throughput")
-}
-
 /// A metric by its name; in older versions they stand in a block of their own.
 fn metric<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).or_else(|| value.get("records")?.get(name)).filter(|block| block.is_object())
@@ -66,7 +62,7 @@ pub(super) fn read(
     beside: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> std::result::Result<Result, Error> {
     let values: std::result::Result<Value, _> = serde_json::from_slice(file.bytes);
-    let statistics = values.ok().filter(has_metrics);
+    let statistics = values.ok().filter(Tool::is_aiperf_statistics);
     let other_name = match statistics {
         Some(_) => file.name.strip_suffix("_aiperf.json").map(|stem| format!("{stem}.jsonl")),
         None => file.name.strip_suffix(".jsonl").map(|stem| format!("{stem}_aiperf.json")),
@@ -270,10 +266,12 @@ fn build(
             output_tokens: tokens("total_osl", "output_sequence_length"),
             req_s: avg("request_throughput"),
             out_tok_s: avg("output_token_throughput"),
+            ..Numbers::default()
         },
         load,
         distributions,
         details,
+        printed: BTreeMap::new(),
     };
     let model = statistics.and_then(|all| all.pointer("/input_config/endpoint/model_names"));
     let models = model.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -295,6 +293,7 @@ fn build(
             backend: statistics
                 .and_then(|all| all.pointer("/input_config/endpoint/type")?.as_str().map(str::to_owned)),
             notes: Vec::new(),
+            printed: Vec::new(),
         },
         levels: vec![level],
     })

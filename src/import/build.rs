@@ -20,7 +20,10 @@ use crate::summary::{self, Rates};
 use crate::time::Stamp;
 
 pub(super) fn run(result: Result, into: &Destination) -> std::result::Result<RunFile, Error> {
-    let Result { tool, version, created, label, metadata, target, interrupted, levels, about } = result;
+    let Result { tool, version, created, label, metadata, target, interrupted, levels, mut about } = result;
+    if levels.iter().any(|level| !level.printed.is_empty()) {
+        about.printed = levels.iter().map(|level| level.printed.clone()).collect();
+    }
     let mut run = RunFile {
         schema: SCHEMA.to_owned(),
         version: VERSION,
@@ -112,6 +115,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
     let numbers = &level.numbers;
     let length_ns = (numbers.duration_s * 1e9) as u64;
     let whole = Span { t0: Stamp::ZERO, t1: Stamp::from_nanos(length_ns), t2: Stamp::from_nanos(length_ns) };
+    let is_counted = numbers.output_tokens.is_some() || numbers.out_tok_s.is_some();
     let span = level.details.as_ref().filter(|details| details.timed).map_or(whole, span);
     let window = Window { start: span.t0, end: span.t2, whole_level: true };
     let mut block = LevelBlock {
@@ -131,7 +135,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
             prompt: numbers.prompt_tokens.unwrap_or(0),
             prompt_known: if numbers.prompt_tokens.is_some() { numbers.ok } else { 0 },
             output: numbers.output_tokens.unwrap_or(0),
-            sources: [0, 0, 0, numbers.ok],
+            sources: [0, 0, 0, if is_counted { numbers.ok } else { 0 }],
             ..Tokens::default()
         },
         cache_split: None,
@@ -230,7 +234,7 @@ fn rates(numbers: &Numbers, span_s: f64) -> RatesBlock {
     let per = |n: u64| if length > 0.0 { n as f64 / length } else { 0.0 };
     let (out_tok_s, in_tok_s) = (
         numbers.out_tok_s.or(numbers.output_tokens.map(per)).unwrap_or(0.0),
-        numbers.prompt_tokens.map_or(0.0, per),
+        numbers.in_tok_s.or(numbers.prompt_tokens.map(per)).unwrap_or(0.0),
     );
     let rates = Rates {
         span_s: length,
@@ -238,7 +242,7 @@ fn rates(numbers: &Numbers, span_s: f64) -> RatesBlock {
         req_s: numbers.req_s.unwrap_or(0.0),
         out_tok_s,
         in_tok_s,
-        total_tok_s: out_tok_s + in_tok_s,
+        total_tok_s: numbers.total_tok_s.unwrap_or(out_tok_s + in_tok_s),
     };
     RatesBlock { window: rates, level: rates }
 }

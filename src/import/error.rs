@@ -16,6 +16,8 @@ pub enum Error {
         /// Its key.
         key: String,
     },
+    /// Bytes that are no text.
+    NotText,
     /// It is a run file of ours.
     Ours,
     /// It is like no file that is known.
@@ -34,18 +36,19 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Empty => f.write_str("the file is empty; give a result file of vLLM or aiperf"),
+            Error::Empty => f.write_str("the file is empty; give the result file of a tool"),
             Error::Json(error) => {
-                write!(f, "this is not JSON, or was cut off: {error}; give a whole result file of vLLM or aiperf")
+                write!(f, "this is not JSON, or was cut off: {error}; give a whole result file")
             }
-            Error::Missing { key } => write!(
-                f,
-                "'{key}' is missing, which every such file has; give a result of vLLM's --save-result, or of aiperf"
-            ),
+            Error::Missing { key } => {
+                write!(f, "'{key}' is missing, which every such file has; give the file as its tool wrote it")
+            }
+            Error::NotText => f.write_str("the file is no text; give the result file as its tool wrote it"),
             Error::Ours => f.write_str("this is a run file of tokload already: tokload report shows it as it is"),
             Error::Unknown => f.write_str(
-                "this is no file that can be imported; give a result of vLLM's --save-result, or aiperf's \
-                 profile_export_aiperf.json or profile_export.jsonl, and say whose it is by --from vllm or --from aiperf",
+                "this is no file that can be imported; give a result of vLLM's --save-result, aiperf's \
+                 profile_export_aiperf.json or profile_export.jsonl, the output of llama-bench or llama-batched-bench, or an \
+                 HdrHistogram log or .hgrm, and say whose it is by --from",
             ),
             Error::Value { key, wrong } => write!(f, "'{key}': {wrong}; correct the file, or make it again"),
             Error::Write(error) => error.fmt(f),

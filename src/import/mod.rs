@@ -5,10 +5,18 @@
 //! over the tool's values, so that another SLO can be judged; otherwise they are the tool's own.
 
 mod aiperf;
+mod batched_bench;
 mod build;
 mod definitions;
 mod error;
+mod hdr_log;
+mod hgrm;
+mod llama_bench;
+mod table;
+mod values;
 mod vllm;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -19,36 +27,8 @@ use crate::run::Example;
 use crate::run_file::schema::{DistributionBlock, ImportedBlock, TargetBlock};
 use crate::run_file::{Destination, RunFile};
 
+pub use crate::run_file::Tool;
 pub use error::Error;
-
-/// Whose file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// aiperf: `profile_export_aiperf.json`, `profile_export.jsonl`.
-    Aiperf,
-    /// vLLM's `bench serve`: the JSON of `--save-result`, lines of it with `--append-result`.
-    Vllm,
-}
-
-impl Tool {
-    /// Its name in options and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Aiperf => "aiperf",
-            Tool::Vllm => "vllm",
-        }
-    }
-
-    /// Told from the first value of a file.
-    fn of(first: &Value) -> Option<Tool> {
-        let has = |keys: &[&str]| keys.iter().all(|key| first.get(key).is_some());
-        if has(&["metadata", "metrics"]) || aiperf::has_metrics(first) {
-            return Some(Tool::Aiperf);
-        }
-        (has(&["duration", "completed", "request_throughput"])).then_some(Tool::Vllm)
-    }
-}
 
 /// A file to read.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +70,8 @@ struct Level {
     distributions: Vec<(Metric, DistributionBlock)>,
     /// Each request; `None` where there is no line for each.
     details: Option<Details>,
+    /// Its line as the tool prints it, by the names of its columns; empty where the tool has no such table.
+    printed: BTreeMap<String, String>,
 }
 
 /// What a tool says of a load as a whole.
@@ -102,6 +84,10 @@ struct Numbers {
     output_tokens: Option<u64>,
     req_s: Option<f64>,
     out_tok_s: Option<f64>,
+    /// Where it is not the prompt tokens by the duration.
+    in_tok_s: Option<f64>,
+    /// Where it is not the sum of both.
+    total_tok_s: Option<f64>,
 }
 
 /// The requests of a load.
@@ -119,27 +105,90 @@ struct Details {
 }
 
 /// Reads a result of `tool`, or of the tool that the file is like. `beside` is asked for the file of that name in the same
-/// place: aiperf has two.
+/// place: aiperf has two, and a folder of tables of percentiles has one for each metric. `unit` is that of the values of
+/// histograms; where it is `None`, ns in a log and ms in a table.
 ///
 /// # Errors
 /// Whatever is no such file, is cut off, or holds values that none can be.
 pub fn read(
     file: File<'_>,
     tool: Option<Tool>,
+    unit: Option<TimeUnit>,
     beside: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> std::result::Result<Result, Error> {
-    let first = serde_json::Deserializer::from_slice(file.bytes).into_iter::<Skeleton>().next();
-    let first = first.ok_or(Error::Empty)?.map_err(Error::Json)?.0;
     let tool = match tool {
         Some(tool) => tool,
-        None if first.get("schema").and_then(Value::as_str) == Some(crate::run_file::schema::SCHEMA) => {
-            return Err(Error::Ours);
-        }
-        None => Tool::of(&first).ok_or(Error::Unknown)?,
+        None => tool_of(file.bytes)?,
     };
     match tool {
         Tool::Aiperf => aiperf::read(file, beside),
+        Tool::BatchedBench => batched_bench::read(file),
+        Tool::HdrLog => hdr_log::read(file, unit),
+        Tool::Hgrm => hgrm::read(file, unit, beside),
+        Tool::LlamaBench => llama_bench::read(file),
         Tool::Vllm => vllm::read(file),
+    }
+}
+
+/// Told from the first value, of a list its first item, or from the lines of a text.
+fn tool_of(bytes: &[u8]) -> std::result::Result<Tool, Error> {
+    let begin = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).ok_or(Error::Empty)?;
+    let text = || std::str::from_utf8(bytes).ok().and_then(Tool::of_text);
+    let of_value = |from: usize| {
+        serde_json::Deserializer::from_slice(&bytes[from..])
+            .into_iter::<Skeleton>()
+            .next()
+            .ok_or(Error::Empty)
+    };
+    if bytes[begin] == b'[' {
+        // Also a line of a log in front of a table.
+        let first = of_value(begin + 1)?.ok().and_then(|Skeleton(first)| Tool::of_value(&first));
+        return first.or_else(text).ok_or(Error::Unknown);
+    }
+    let Skeleton(first) = match of_value(begin)? {
+        Ok(first) => first,
+        Err(error) => return text().ok_or(Error::Json(error)),
+    };
+    if first.get("schema").and_then(Value::as_str) == Some(crate::run_file::schema::SCHEMA) {
+        return Err(Error::Ours);
+    }
+    Tool::of_value(&first).or_else(text).ok_or(Error::Unknown)
+}
+
+/// The unit of the values of a histogram, which its file does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// Nanoseconds in it.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        match self {
+            TimeUnit::Nanoseconds => 1,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Seconds => 1_000_000_000,
+        }
+    }
+
+    /// Its name in options.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Results of `vllm bench serve --save-result`, with or without `--save-detailed`, one or many (`--append-result`).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -68,6 +70,7 @@ pub(super) fn read(file: File<'_>) -> std::result::Result<Result, Error> {
             detailed,
             backend: kind,
             notes,
+            printed: Vec::new(),
         },
     })
 }
@@ -101,6 +104,7 @@ fn level(
         output_tokens: count("total_output_tokens"),
         req_s: number(head, "request_throughput"),
         out_tok_s: number(head, "output_throughput"),
+        ..Numbers::default()
     };
     let load = load(head);
     let details = details(lists)?;
@@ -120,6 +124,7 @@ fn level(
             .collect(),
         numbers,
         details,
+        printed: BTreeMap::new(),
     })
 }
 

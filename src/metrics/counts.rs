@@ -69,6 +69,14 @@ pub struct Tokens {
     pub hidden_reasoning: u64,
 }
 
+impl Tokens {
+    /// Whether nobody has counted or measured any tokens, as in a log of latencies alone.
+    #[must_use]
+    pub fn is_uncounted(&self) -> bool {
+        self.sources == [0; 4] && self.prompt_known == 0
+    }
+}
+
 impl Counts {
     /// Counts a request that ended.
     pub fn add(&mut self, record: &Record) {

@@ -28,7 +28,7 @@ pub fn write(report: &Report, style: Style, out: &mut impl Write) -> io::Result<
     }
     writeln!(out)?;
     let rows = report.loads.iter().flat_map(rows_of).collect();
-    terminal::table(&Table { head: "load", columns: COLUMNS.to_vec(), rows }, style, out)?;
+    terminal::table(&Table::of("load", COLUMNS.to_vec(), rows), style, out)?;
     writeln!(out)?;
     let shared = format!(
         "intervals: all {} hold together with {} %; those of shares are in points; a limit is on what the interval can \

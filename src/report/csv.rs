@@ -1,44 +1,182 @@
-//! The table of levels as CSV (RFC 4180): a line for each level, for a spreadsheet or a script.
+//! The levels as CSV (RFC 4180), for a spreadsheet or a script: `report --format csv` and `--export csv` alike.
 //!
-//! Numbers are those of the table without its marks; what is not known is empty. A percentile that falls on failed requests
-//! is `inf`: they are slower than any that ended. The file has one shape: parts, turns and repeats of levels are in the
-//! run file.
+//! A line for each level, with unrounded numbers under the names and units that the columns say. A percentile that falls on
+//! failed requests is `inf`: they are slower than any that ended. Below such a line there is a second one of the requests
+//! that ended well alone; the column `requests` tells the two apart, `all` and `ok`. What is not known is empty. Parts, turns
+//! and the course over time are in the run file.
 
 use std::io::{self, Write};
 
-use super::view::{Cell, View};
+use super::view::{Cell, Table};
+use crate::metrics::metric::Metric;
+use crate::run_file::RunFile;
+use crate::run_file::schema::{DistributionBlock, LevelBlock, Unit};
+use crate::stats::Quantile;
 
-/// Writes the levels of `view`.
+/// Writes the levels of `run`.
 ///
 /// # Errors
 ///
 /// When `out` fails.
-pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
-    let names = view.table.columns.iter().map(super::view::Column::full_name);
-    line(out, std::iter::once(view.table.head.to_owned()).chain(names))?;
-    for row in &view.table.rows {
+pub fn write(run: &RunFile, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    let metrics: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| run.levels.iter().any(|level| level.distributions.contains_key(metric)))
+        .collect();
+    let heads = COLUMNS.iter().map(|name| (*name).to_owned());
+    line(out, heads.chain(metrics.iter().flat_map(|metric| heads_of(*metric))))?;
+    for level in &run.levels {
+        let row = |of| row(level, run.imported.is_some(), &metrics, of).into_iter();
+        line(out, row(Requests::All))?;
+        let has_failing = |block: &DistributionBlock| Quantile::REPORTED.iter().any(|q| block.fails(*q));
+        if level.counts.ok > 0 && level.distributions.values().any(has_failing) {
+            line(out, row(Requests::Ok))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a table of a view: a line for each row, its numbers without marks.
+///
+/// # Errors
+///
+/// When `out` fails.
+pub fn write_table(table: &Table, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    let names = table.columns.iter().map(super::view::Column::full_name);
+    line(out, std::iter::once(table.head.to_owned()).chain(names))?;
+    for row in &table.rows {
         line(out, std::iter::once(row.label.trim().to_owned()).chain(row.cells.iter().map(value)))?;
     }
     Ok(())
 }
 
+/// Which requests the percentiles of a line are of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Requests {
+    /// Failed ones are infinitely slow.
+    All,
+    /// Those that ended well.
+    Ok,
+}
+
+/// The columns in front of those of the metrics.
+const COLUMNS: [&str; 19] = [
+    "level",
+    "label",
+    "requests",
+    "repeat",
+    "interrupted",
+    "verdict",
+    "planned",
+    "ok",
+    "failed",
+    "cancelled",
+    "window_s",
+    "offered_s",
+    "req_s",
+    "out_tok_s",
+    "in_tok_s",
+    "total_tok_s",
+    "goodput_s",
+    "attainment",
+    "in_flight_mean",
+];
+
+fn row(level: &LevelBlock, is_imported: bool, metrics: &[Metric], of: Requests) -> Vec<String> {
+    let (rates, counts) = (&level.rates.window, &level.counts);
+    let goodput = level.goodput.as_ref();
+    // What lasted nobody knows how long has nothing per second.
+    let rate = |value: f64| known(Some(value).filter(|_| rates.span_s > 0.0));
+    // Another tool's file may not speak of tokens at all.
+    let is_uncounted = is_imported && level.tokens.is_uncounted();
+    let tokens = |value: f64| if is_uncounted { String::new() } else { rate(value) };
+    let mut cells: Vec<String> = vec![
+        level.ordinal.to_string(),
+        level.label.clone(),
+        if of == Requests::All { "all" } else { "ok" }.to_owned(),
+        level.repeat.to_string(),
+        level.interrupted.to_string(),
+        level.verdict.map_or_else(String::new, |verdict| verdict.word().to_owned()),
+        counts.planned.to_string(),
+        counts.ok.to_string(),
+        counts.failed.to_string(),
+        counts.cancelled.to_string(),
+        rate(rates.span_s),
+        rate(rates.offered_s),
+        rate(rates.req_s),
+        tokens(rates.out_tok_s),
+        tokens(rates.in_tok_s),
+        tokens(rates.total_tok_s),
+        known(goodput.map(|goodput| goodput.good_s)),
+        known(goodput.map(|goodput| goodput.attainment)),
+        known(level.in_flight.as_ref().map(|in_flight| in_flight.mean)),
+    ];
+    debug_assert_eq!(cells.len(), COLUMNS.len());
+    for metric in metrics {
+        cells.extend(cells_of(level, *metric, of));
+    }
+    cells
+}
+
+/// The heads of a metric's columns: `ttft_mean_ms`, `ttft_p99_ms`, `user_speed_max_tok_s`.
+fn heads_of(metric: Metric) -> Vec<String> {
+    let unit = match Unit::of(metric) {
+        Unit::Nanoseconds => "ms",
+        Unit::TokensPerSecond => "tok_s",
+    };
+    let quantiles = Quantile::REPORTED.iter().map(|quantile| format!("p{quantile}"));
+    let whats = std::iter::once("mean".to_owned()).chain(quantiles).chain(["max".to_owned()]);
+    whats.map(|what| format!("{}_{what}_{unit}", metric.name())).collect()
+}
+
+/// Mean, percentiles and greatest value of a metric, in the order of its heads.
+fn cells_of(level: &LevelBlock, metric: Metric, of: Requests) -> Vec<String> {
+    let block = level.distributions.get(&metric);
+    let per = match Unit::of(metric) {
+        Unit::Nanoseconds => 1e6,
+        Unit::TokensPerSecond => 1.0,
+    };
+    let in_unit = |value: Option<f64>| known(value.map(|value| value / per));
+    // A metric that no request has because all failed is as slow as they are.
+    let failed = level.counts.ranked_failed();
+    let is_hopeless = block.is_none()
+        && failed > 0
+        && failed == level.counts.ranked()
+        && metric.is_per_request()
+        && Unit::of(metric) == Unit::Nanoseconds;
+    let quantile = |quantile: Quantile| match block {
+        Some(block) if of == Requests::All && block.fails(quantile) => INFINITE.to_owned(),
+        Some(block) => in_unit(block.quantile(quantile)),
+        None if is_hopeless => INFINITE.to_owned(),
+        None => String::new(),
+    };
+    let mut cells = vec![in_unit(block.and_then(|block| block.mean))];
+    cells.extend(Quantile::REPORTED.into_iter().map(quantile));
+    cells.push(in_unit(block.and_then(|block| block.max)));
+    cells
+}
+
+/// What readers of CSV take for infinity.
+const INFINITE: &str = "inf";
+
+/// A number as it is; nothing for one that is none.
+fn known(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+}
+
 fn value(cell: &Cell) -> String {
     match cell {
         Cell::Absent | Cell::Blank => String::new(),
-        Cell::Failed => "inf".to_owned(),
+        Cell::Failed => INFINITE.to_owned(),
         Cell::Failures(text)
         | Cell::Growing(text)
         | Cell::Number(text)
         | Cell::Suspect(text)
-        | Cell::Unsupported(text) => {
-            // An interval follows in brackets, a mark without a gap.
-            let number = text.split(' ').next().unwrap_or_default();
-            number.trim_end_matches(|c: char| !c.is_ascii_digit()).to_owned()
-        }
+        | Cell::Unsupported(text) => text.clone(),
     }
 }
 
-fn line(out: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
+fn line(out: &mut (impl Write + ?Sized), fields: impl Iterator<Item = String>) -> io::Result<()> {
     for (place, field) in fields.enumerate() {
         if place > 0 {
             write!(out, ",")?;
@@ -55,5 +193,22 @@ pub(super) fn quoted(text: &str) -> String {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_keep_their_commas_and_what_is_no_number_is_empty() {
+        assert_eq!([quoted("2 users"), quoted("a, \"b\"")], ["2 users", "\"a, \"\"b\"\"\""]);
+        assert_eq!([0.5, f64::NAN, f64::INFINITY].map(|value| known(Some(value))), ["0.5", "", ""]);
+    }
+
+    #[test]
+    fn every_column_has_a_head() {
+        assert_eq!(heads_of(Metric::Ttft).len(), 2 + Quantile::REPORTED.len());
+        assert_eq!(heads_of(Metric::UserSpeed)[0], "user_speed_mean_tok_s");
     }
 }

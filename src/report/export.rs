@@ -7,6 +7,8 @@ mod csv;
 mod csv_records;
 mod hdrlog;
 mod hgrm;
+mod parquet;
+mod rows;
 mod vllm;
 
 pub use aiperf::level_files as write_aiperf_files;
@@ -29,6 +31,8 @@ pub struct Form {
     pub what: &'static str,
     /// It is files in a folder, not one file.
     pub is_folder: bool,
+    /// Whether this build can write it; others need a feature of its name.
+    pub is_built_in: bool,
     /// What it needs beside the run file.
     pub needs: Needs,
     /// Writes it.
@@ -79,8 +83,8 @@ pub enum Error {
 }
 
 /// Every form, by name.
-pub const FORMS: [Form; 6] =
-    [aiperf::FORM, csv::FORM, csv_records::FORM, hdrlog::FORM, hgrm::FORM, vllm::FORM];
+pub const FORMS: [Form; 7] =
+    [aiperf::FORM, csv::FORM, csv_records::FORM, hdrlog::FORM, hgrm::FORM, parquet::FORM, vllm::FORM];
 
 /// The distributions of a level whose histograms were kept.
 fn histograms(level: &LevelBlock) -> impl Iterator<Item = (Metric, &DistributionBlock)> {

@@ -48,6 +48,7 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     section(out, "Levels", &view.table)?;
     for (name, table) in [
         ("Tried", &view.trials),
+        ("As printed", &view.printed),
         ("Parts", &view.groups),
         ("Repeats", &view.repeats),
         ("Turns", &view.turns),
@@ -63,9 +64,11 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "<h2>Remarks</h2>")?;
         notes(&remarks, out)?;
     }
-    writeln!(out, "<h2>Charts</h2>\n<div class=\"charts\">")?;
-    charts.iter().try_for_each(|chart| figure(chart, out))?;
-    writeln!(out, "</div>")?;
+    if !charts.is_empty() {
+        writeln!(out, "<h2>Charts</h2>\n<div class=\"charts\">")?;
+        charts.iter().try_for_each(|chart| figure(chart, out))?;
+        writeln!(out, "</div>")?;
+    }
     if !view.next.is_empty() {
         writeln!(out, "<h2>Next</h2>")?;
         view.next.iter().try_for_each(|command| writeln!(out, "<p><code>{}</code></p>", Text(command)))?;

@@ -24,7 +24,7 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
     } else {
         table(&view.table, out)?;
     }
-    for further in [&view.trials, &view.groups, &view.repeats, &view.turns, &view.budget] {
+    for further in [&view.trials, &view.printed, &view.groups, &view.repeats, &view.turns, &view.budget] {
         if !further.rows.is_empty() {
             writeln!(out)?;
             table(further, out)?;
@@ -107,7 +107,7 @@ mod tests {
         let cells = vec![Cell::Number("1.5?".to_owned()), Cell::Absent];
         let rows = vec![Row { label: "a|b <img> *x*".to_owned(), cells, second: false }];
         let mut text = Vec::new();
-        table(&Table { head: "load", columns, rows }, &mut text).unwrap();
+        table(&Table::of("load", columns, rows), &mut text).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "| load | TTFT ms p50 | ok |\n|---|---:|---:|\n| a\\|b \\<img\\> \\*x\\* | 1.5? | – |\n"

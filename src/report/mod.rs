@@ -15,6 +15,7 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod others;
 pub mod picture;
 pub mod progress;
 pub mod requests;

@@ -23,12 +23,12 @@ pub fn write(runs: &SideBySide, style: Style, out: &mut impl Write) -> io::Resul
     for load in &runs.loads {
         writeln!(out, "\n{}", load.load)?;
         let rows = rows_of(runs, load);
-        terminal::table(&Table { head: "run", columns: COLUMNS.to_vec(), rows }, style, out)?;
+        terminal::table(&Table::of("run", COLUMNS.to_vec(), rows), style, out)?;
     }
     if !runs.pareto.is_empty() {
         writeln!(out)?;
         let rows = runs.pareto.iter().map(point_row).collect();
-        terminal::table(&Table { head: "point", columns: POINT_COLUMNS.to_vec(), rows }, style, out)?;
+        terminal::table(&Table::of("point", POINT_COLUMNS.to_vec(), rows), style, out)?;
     }
     writeln!(out)?;
     terminal::write_notes(&notes(runs), style, out)

@@ -49,7 +49,7 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     } else {
         table(&view.table, style, out)?;
     }
-    for further in [&view.groups, &view.repeats, &view.turns, &view.budget]
+    for further in [&view.printed, &view.groups, &view.repeats, &view.turns, &view.budget]
         .into_iter()
         .filter(|further| !further.rows.is_empty())
     {
@@ -120,7 +120,7 @@ pub(super) fn table(view: &Table, style: Style, out: &mut impl Write) -> io::Res
         .chain([width(view.head)])
         .max()
         .unwrap_or(0)
-        .min(LABEL_WIDTH_MAX);
+        .min(if view.whole_labels { WHOLE_LABEL_WIDTH_MAX } else { LABEL_WIDTH_MAX });
     for (place, block) in blocks(view, style.width.saturating_sub(label_width)).iter().enumerate() {
         if place > 0 {
             writeln!(out)?;
@@ -267,6 +267,8 @@ fn total(widths: &[usize]) -> usize {
 /// Spaces before a column.
 const GAP: usize = 2;
 const LABEL_WIDTH_MAX: usize = 30;
+/// Some columns must have room in the narrowest of terminals.
+const WHOLE_LABEL_WIDTH_MAX: usize = 50;
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const RED: &str = "31";

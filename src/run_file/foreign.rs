@@ -8,12 +8,11 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::schema::SCHEMA;
+use super::tool::Tool;
 
 /// What was found in the place of a run file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// aiperf's result.
-    Aiperf,
     /// Bytes that are no text; those of a run's records or event times, as a rule.
     Binary,
     /// JSON that breaks off in the line.
@@ -34,8 +33,8 @@ pub enum Foreign {
     },
     /// Text that is no JSON.
     Text,
-    /// The result of vLLM's client.
-    Vllm,
+    /// A result of another tool.
+    Tool(Tool),
 }
 
 impl Foreign {
@@ -47,7 +46,7 @@ impl Foreign {
             return Foreign::Empty;
         }
         if !trimmed.starts_with(['{', '[']) {
-            return Foreign::Text;
+            return Tool::of_text(trimmed).map_or(Foreign::Text, Foreign::Tool);
         }
         let mut values = serde_json::Deserializer::from_str(trimmed).into_iter::<Value>();
         match values.next() {
@@ -59,7 +58,7 @@ impl Foreign {
             }
             _ => match serde_json::from_str::<IgnoredAny>(text) {
                 Err(error) if error.is_eof() => Foreign::CutOff { line: error.line() },
-                _ => Foreign::Text,
+                _ => Tool::of_text(trimmed).map_or(Foreign::Text, Foreign::Tool),
             },
         }
     }
@@ -67,25 +66,20 @@ impl Foreign {
 
 /// Documents that say whose they are.
 fn of_tool(value: &Value) -> Option<Foreign> {
-    let has = |key: &str| value.get(key).is_some();
     match value.get("schema").and_then(Value::as_str) {
         Some(schema) if schema.starts_with("tokload.") && schema != SCHEMA => {
             return Some(Foreign::Ours { schema: schema.chars().take(SCHEMA_CHARS_MAX).collect() });
         }
         _ => {}
     }
-    let of_aiperf = has("aiperf_version") || has("time_to_first_token") || has("metrics") && has("metadata");
-    if of_aiperf {
-        return Some(Foreign::Aiperf);
-    }
-    (has("request_throughput") && has("completed")).then_some(Foreign::Vllm)
+    // llama-bench writes one list of all its tests.
+    let first = value.get(0).unwrap_or(value);
+    Tool::of_value(first).map(Foreign::Tool)
 }
 
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let import = "make one of it with tokload import FILE --output-file NEW.json";
         match self {
-            Foreign::Aiperf => write!(f, "it is a result of aiperf; {import}"),
             Foreign::Binary => f.write_str(
                 "it is no text; of a run with .records and .chunks beside it name the .json that they belong to",
             ),
@@ -102,7 +96,9 @@ impl fmt::Display for Foreign {
                 write!(f, "it is a {schema} document; name the file that a run has saved")
             }
             Foreign::Text => f.write_str("it is no JSON; name the file that a run has saved"),
-            Foreign::Vllm => write!(f, "it is a result of vLLM's client; {import}"),
+            Foreign::Tool(tool) => {
+                write!(f, "it is {}; make one of it with tokload import FILE --output-file NEW.json", tool.what())
+            }
         }
     }
 }
@@ -127,10 +123,15 @@ mod tests {
             ("{\"level\":0}\n{\"level\":1}\n", Foreign::Lines),
             ("{\"schema\": \"tokload.check\"}", Foreign::Ours { schema: "tokload.check".to_owned() }),
             ("{\"schema\": \"other\"}", Foreign::Json),
-            ("{\"completed\": 3, \"request_throughput\": 1.0}", Foreign::Vllm),
-            ("{\"completed\": 3, \"request_throughput\": 1.0}\n{\"completed\": 3}", Foreign::Vllm),
-            ("{\"aiperf_version\": \"0.13\"}", Foreign::Aiperf),
-            ("{\"metadata\": {}, \"metrics\": {}}\n{}", Foreign::Aiperf),
+            ("{\"completed\": 3, \"request_throughput\": 1.0}", Foreign::Tool(Tool::Vllm)),
+            (
+                "{\"completed\": 3, \"request_throughput\": 1.0}\n{\"completed\": 3}",
+                Foreign::Tool(Tool::Vllm),
+            ),
+            ("{\"aiperf_version\": \"0.13\"}", Foreign::Tool(Tool::Aiperf)),
+            ("[{\"n_prompt\": 1, \"n_gen\": 0, \"avg_ts\": 2}]", Foreign::Tool(Tool::LlamaBench)),
+            ("#[Histogram log format version 1.3]\n", Foreign::Tool(Tool::HdrLog)),
+            ("{\"metadata\": {}, \"metrics\": {}}\n{}", Foreign::Tool(Tool::Aiperf)),
         ] {
             assert_eq!(Foreign::of(text), what, "{text}");
         }

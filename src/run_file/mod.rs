@@ -14,6 +14,7 @@ pub mod records;
 pub mod redact;
 pub mod schema;
 mod spool;
+mod tool;
 mod wall;
 pub mod write;
 
@@ -23,5 +24,6 @@ pub use read::{Loaded, ReadError};
 pub use records::Records;
 pub use schema::RunFile;
 pub use spool::{Content, Spool, SpoolWriter};
+pub use tool::Tool;
 pub use wall::WallTime;
 pub use write::{Destination, Unwritten, WriteError};

@@ -334,8 +334,8 @@ impl fmt::Display for ReadError {
             ),
             ReadError::NoRecords { path } => write!(
                 f,
-                "the records of {} are not there: other SLOs can be judged only from them (the file <name>.records, \
-                 kept unless --no-records was given)",
+                "{} has no records of its requests, or they are not there: other SLOs, exports of requests and the blocks of other \
+                 tools are made of them (the file <name>.records beside it, kept unless --no-records was given)",
                 path.display()
             ),
             ReadError::RecordsShort { path, wanted, have } => {

@@ -287,6 +287,28 @@ impl Histogram {
         Ok(read)
     }
 
+    /// Reads a histogram of any HDR tool whose values are `scale` ns each, whatever its digits and its lowest value: the
+    /// values of one of its buckets become the highest of them, and the totals are those of the middles of its buckets.
+    /// Values beyond [`Histogram::HIGHEST_NS`] are kept as overflow.
+    ///
+    /// # Errors
+    ///
+    /// What is not base64, or no HdrHistogram of version 2.
+    pub fn from_foreign(text: &str, scale: u64) -> Result<Histogram, DecodeError> {
+        let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| DecodeError::Base64)?;
+        let foreign: Counts =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|_| DecodeError::Format)?;
+        let mut read = Histogram::new();
+        let mut totals = Totals::new();
+        for step in foreign.iter_recorded() {
+            let (value, count) = (step.value_iterated_to(), step.count_at_value());
+            read.record_n(foreign.highest_equivalent(value).saturating_mul(scale), count);
+            totals.record_n(foreign.median_equivalent(value).saturating_mul(scale), count);
+        }
+        read.totals = totals;
+        Ok(read)
+    }
+
     fn totals_of_buckets(&self) -> Totals {
         let mut totals = Totals::new();
         for Bucket { lowest, highest, count } in self.buckets() {
@@ -398,6 +420,24 @@ mod tests {
             assert_eq!(Histogram::bucket_lowest(code), reference.lowest_equivalent(ns), "{ns}");
             assert_eq!(Histogram::bucket_highest(code), reference.highest_equivalent(ns), "{ns}");
         }
+    }
+
+    #[test]
+    fn foreign_histograms_are_read_in_their_unit_and_digits() {
+        let own = of(&[1, 5_000, 5_000, 70_000_000]);
+        assert_eq!(Histogram::from_foreign(&own.to_base64(), 1).unwrap().counts, own.counts);
+        // Microseconds of two digits: 1000 shares a bucket of 8 with its neighbours, and 3000 ns one of ours with 3001.
+        let mut coarse = Counts::new_with_bounds(1, 1_000_000, 2).unwrap();
+        coarse.record_n(3, 2).unwrap();
+        coarse.record(1_000).unwrap();
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&coarse, &mut bytes).unwrap();
+        let read = Histogram::from_foreign(&BASE64_STANDARD.encode(bytes), 1_000).unwrap();
+        assert_eq!((read.n(), read.quantile(Quantile::P50)), (3, Some(3_001)));
+        let highest = coarse.highest_equivalent(1_000) * 1_000;
+        assert_eq!(read.at_rank(3), Some(Histogram::bucket_highest(Histogram::bucket_of(highest))));
+        assert_eq!(Histogram::from_foreign("*", 1), Err(DecodeError::Base64));
+        assert_eq!(Histogram::from_foreign("AAAA", 1), Err(DecodeError::Format));
     }
 
     #[test]

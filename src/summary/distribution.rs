@@ -10,7 +10,7 @@ use crate::summary::{Bounds, Distribution, QuantileValue};
 impl Distribution {
     /// The distribution of `values`, which ascend, one per request, beside `failed` requests that have none because
     /// they failed.
-    pub(super) fn of_sorted(metric: Metric, values: &[f64], failed: u64) -> Option<Distribution> {
+    pub(crate) fn of_sorted(metric: Metric, values: &[f64], failed: u64) -> Option<Distribution> {
         let (min, max) = (*values.first()?, *values.last()?);
         let mut histogram = Histogram::new();
         values.iter().for_each(|value| histogram.record(metric.to_ticks(*value)));
@@ -47,7 +47,7 @@ impl Distribution {
     ///
     /// `failed` are the requests without a value because they failed; `None` for pooled gaps, of which a request
     /// has any number.
-    pub(super) fn of_histogram(
+    pub(crate) fn of_histogram(
         metric: Metric,
         histogram: &Histogram,
         failed: Option<u64>,

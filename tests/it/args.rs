@@ -388,6 +388,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--ttft", "milliseconds"),
     ("--ttft-jitter", "milliseconds"),
     ("--ttft-per-in-flight", "milliseconds"),
+    ("--unit", "ms"),
     ("--until-ci", "share"),
     ("--until-ci-max", "planned lengths"),
     ("--usage", ""),

@@ -12,9 +12,13 @@ mod check;
 mod conversations;
 mod data;
 mod find_capacity;
+mod histograms;
+mod imported;
 mod interrupt;
 mod merge;
 mod pages;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod prefixes;
 mod quick;
 mod readme;
@@ -25,6 +29,7 @@ mod selftest;
 mod stored;
 mod tokens;
 mod verdict;
+mod views;
 mod vllm;
 
 use std::fs::{self, File};

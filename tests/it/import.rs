@@ -12,17 +12,19 @@ use tokload::stats::Quantile;
 
 use crate::run_file::against_the_schema;
 
-fn bytes(name: &str) -> Vec<u8> {
+pub(crate) fn bytes(name: &str) -> Vec<u8> {
     fs::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/imports")).join(name)).unwrap()
 }
 
 /// The file imported, saved and loaded again; `alone` without what lies beside it.
-fn imported(name: &str, alone: bool) -> (RunFile, Loaded, tempfile::TempDir) {
+pub(crate) fn imported(name: &str, alone: bool) -> (RunFile, Loaded, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let into = Destination::at(folder.path().join("run.json"), false).unwrap();
     let beside = |name: &str| (!alone).then(|| bytes(name));
-    let run =
-        import::read(File { name, bytes: &bytes(name) }, None, &beside).unwrap().into_run(&into).unwrap();
+    let run = import::read(File { name, bytes: &bytes(name) }, None, None, &beside)
+        .unwrap()
+        .into_run(&into)
+        .unwrap();
     into.write(&run).unwrap();
     let loaded = Loaded::open(into.path()).unwrap();
     assert_eq!(loaded.run, run);
@@ -34,11 +36,11 @@ fn imported(name: &str, alone: bool) -> (RunFile, Loaded, tempfile::TempDir) {
     (run, loaded, folder)
 }
 
-fn metric(run: &RunFile, metric: Metric) -> &DistributionBlock {
+pub(crate) fn metric(run: &RunFile, metric: Metric) -> &DistributionBlock {
     &run.levels[0].distributions[&metric]
 }
 
-fn ms(block: &DistributionBlock, quantile: Quantile) -> f64 {
+pub(crate) fn ms(block: &DistributionBlock, quantile: Quantile) -> f64 {
     (block.quantile(quantile).unwrap() / 1e3).round() / 1e3
 }
 
@@ -60,7 +62,7 @@ fn a_summary_of_vllm_keeps_its_numbers_and_leaves_the_rest_unknown() {
     assert_eq!((ttft.min, ttft.max, ttft.histogram.as_ref()), (None, None, None));
     assert_eq!((metric(&run, Metric::Itl).n, metric(&run, Metric::Itl).sum), (0, None));
     assert!(level.goodput.is_none() && level.statistics.is_none() && level.in_flight.is_none());
-    assert!(loaded.judged_by(&Slo::usual()).unwrap_err().to_string().contains("are not there"));
+    assert!(loaded.judged_by(&Slo::usual()).unwrap_err().to_string().contains("has no records"));
     assert!(run.imported.unwrap().notes[0].contains("4.000 good requests/s"));
 }
 
@@ -173,7 +175,7 @@ fn lines_of_aiperf_become_records_whichever_of_both_files_is_named() {
 #[test]
 fn what_is_no_result_is_refused_with_the_place() {
     let read = |text: &str, tool: Option<Tool>| {
-        import::read(File { name: "x", bytes: text.as_bytes() }, tool, &|_| None).unwrap_err()
+        import::read(File { name: "x", bytes: text.as_bytes() }, tool, None, &|_| None).unwrap_err()
     };
     let whole = String::from_utf8(bytes("vllm-detailed.json")).unwrap();
     for (text, part) in [

@@ -28,6 +28,7 @@ mod goldens_histogram;
 mod goldens_model;
 mod harness;
 mod import;
+mod import_llama;
 mod java_random;
 mod knee;
 mod layers;

@@ -9,7 +9,7 @@ use tokload::report::chart::{self, Chart, Named, Series};
 use tokload::report::view::{Cell, Table};
 use tokload::report::{Style, View, card, csv, html, markdown, picture, terminal};
 use tokload::run_file::RunFile;
-use tokload::run_file::schema::{ExampleBlock, Verbatim};
+use tokload::run_file::schema::{ExampleBlock, Unit, Verbatim};
 use tokload::stats::Quantile;
 
 use crate::check::builds;
@@ -116,27 +116,43 @@ fn every_form_shows_every_number_of_the_view() {
                 }
             }
         }
-        let csv = written(&view, csv::write);
-        let lines: Vec<&str> = csv.split("\r\n").filter(|line| !line.is_empty()).collect();
-        assert_eq!(lines.len(), 1 + view.table.rows.len(), "{kind}");
-        for (line, row) in lines[1..].iter().zip(&view.table.rows) {
-            let fields: Vec<&str> = line.split(',').collect();
-            assert_eq!(fields.len(), 1 + row.cells.len(), "{kind}: {line}");
-            for (field, cell) in fields[1..].iter().zip(&row.cells) {
-                match cell {
-                    Cell::Absent | Cell::Blank => assert_eq!(*field, "", "{kind}: {line}"),
-                    Cell::Failed => assert_eq!(*field, "inf", "{kind}: {line}"),
-                    _ => {
-                        let value: f64 = field.parse().unwrap_or_else(|_| panic!("{kind}: {field}"));
-                        assert!(
-                            value.is_finite() && cell.text().starts_with(field),
-                            "{kind}: {cell:?}, {field}"
-                        );
-                    }
-                }
+        let mut csv_ = Vec::new();
+        csv::write(&run, &mut csv_).unwrap();
+        csv_holds_the_levels(kind, &run, &String::from_utf8(csv_).unwrap());
+    }
+}
+
+/// Each level is a line with its own numbers, and a second one where failures reach a percentile.
+fn csv_holds_the_levels(kind: &str, run: &RunFile, csv: &str) {
+    let lines: Vec<Vec<&str>> =
+        csv.split("\r\n").filter(|line| !line.is_empty()).map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| lines[0].iter().position(|head| *head == name).unwrap();
+    let mut rest = lines[1..].iter();
+    for level in &run.levels {
+        let line = rest.next().unwrap_or_else(|| panic!("{kind}: a level without a line"));
+        assert_eq!((line.len(), line[column("requests")]), (lines[0].len(), "all"), "{kind}: {line:?}");
+        assert_eq!(line[column("ok")], level.counts.ok.to_string(), "{kind}");
+        let reaches =
+            level.distributions.values().any(|block| Quantile::REPORTED.iter().any(|q| block.fails(*q)));
+        let ok_only = if reaches && level.counts.ok > 0 { rest.next() } else { None };
+        assert!(ok_only.is_none_or(|line| line[column("requests")] == "ok"), "{kind}");
+        for (metric, block) in &level.distributions {
+            if Unit::of(*metric) == Unit::TokensPerSecond {
+                continue;
+            }
+            for quantile in Quantile::REPORTED {
+                let place = column(&format!("{}_p{quantile}_ms", metric.name()));
+                let expected = block.quantile(quantile).map_or_else(String::new, |ns| (ns / 1e6).to_string());
+                let all = if block.fails(quantile) { "inf" } else { &expected };
+                assert_eq!(line[place], all, "{kind}, {metric:?} p{quantile}");
+                assert!(ok_only.is_none_or(|line| line[place] == expected), "{kind}, {metric:?} p{quantile}");
             }
         }
+        if level.counts.ok == 0 && level.counts.failed > 0 && lines[0].contains(&"ttft_p50_ms") {
+            assert_eq!(line[column("ttft_p50_ms")], "inf", "{kind}");
+        }
     }
+    assert_eq!(rest.next(), None, "{kind}");
 }
 
 #[test]
@@ -213,7 +229,9 @@ fn text_of_a_stranger_stays_text() {
     let text = written(&view, markdown::write);
     let row = text.lines().find(|line| line.starts_with("| \\<")).unwrap();
     assert_eq!(row.replace("\\|", "").matches('|').count(), view.table.columns.len() + 2, "{row}");
-    let csv = written(&view, csv::write);
+    let mut lines = Vec::new();
+    csv::write(&run, &mut lines).unwrap();
+    let csv = String::from_utf8(lines).unwrap();
     assert!(csv.contains("\"</script><img src=x onerror=alert(1)>&\"\"'`|*_\""), "{csv}");
 }
 

@@ -30,6 +30,11 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         Tool::Aiperf => MetricView::Aiperf,
         Tool::Tokload => MetricView::Tokload,
     })?;
+    if matches!(view, MetricView::Other(_) | MetricView::All) {
+        let wrong = format!("{} is a view of a saved run", args.metric_view.as_deref().unwrap_or_default());
+        let remedy = "leave it out, and give tokload report RUN.json --metric-view with it afterwards";
+        return Err(Error::new("--metric-view", wrong, remedy));
+    }
     let exports = Export::all(&args.export)?;
     let needs = exports.iter().map(Export::needs).max().unwrap_or(Needs::Nothing);
     let vllm = vllm(args, tool, view, plan)?;

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::cli::failure::Failure;
 use crate::cli::whole_file::replace;
 use crate::cli::with_stdout;
@@ -13,6 +15,7 @@ use crate::report::chart::{self, Chart, Named};
 use crate::report::view::View;
 use crate::report::{csv, html, json, markdown, picture, terminal};
 use crate::run_file::RunFile;
+use crate::verdict::Verdict;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +105,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let view = View::new(run, &[], None);
     place.write(|mut out| match form {
-        Form::Csv => csv::write(&view, &mut out),
+        Form::Csv => csv::write(run, &mut out),
         Form::Html => {
             let charts = charts(run, overlays);
             let mut named = Vec::new();
@@ -118,6 +121,27 @@ pub(super) fn write(
         Form::Json => json::write(run, &mut out),
         Form::Markdown => markdown::write(&view, &mut out),
         Form::Table => terminal::write(&view, style, &mut out),
+    })
+}
+
+/// A report that is a view alone, `json` in place of it where that is asked for.
+pub(super) fn write_view(
+    form: Form,
+    view: &View,
+    verdict: Option<Verdict>,
+    json: &[Value],
+    style: terminal::Style,
+    place: &Place,
+) -> Result<(), Failure> {
+    place.write(|mut out| match form {
+        Form::Csv => csv::write_table(&view.table, &mut out),
+        Form::Html => {
+            let page = html::Page { view, verdict, overlays: &[], charts: &[] };
+            html::write(&page, &mut out)
+        }
+        Form::Json => json.iter().try_for_each(|object| writeln!(out, "{object}")),
+        Form::Markdown => markdown::write(view, &mut out),
+        Form::Table => terminal::write(view, style, &mut out),
     })
 }
 

@@ -31,6 +31,7 @@ pub(super) fn view(selftest: &Selftest, saved: Option<&str>) -> View {
     View {
         title: vec![title(selftest)],
         table: Table {
+            whole_labels: false,
             head: "streams",
             columns: COLUMNS.to_vec(),
             rows: selftest.steps.iter().map(|step| row(step, selftest.error_max_ns)).collect(),

@@ -12,6 +12,7 @@ pub(super) const FORM: Form = Form {
     name: "aiperf",
     what: "aiperf's profile_export_aiperf.json and .csv and profile_export.jsonl",
     is_folder: true,
+    is_built_in: true,
     needs: Needs::Events,
     write,
 };

@@ -8,6 +8,7 @@ pub(super) const FORM: Form = Form {
     name: "hdrlog",
     what: "an HdrHistogram log, tagged LEVEL-METRIC, values in ns",
     is_folder: false,
+    is_built_in: true,
     needs: Needs::Nothing,
     write,
 };

@@ -10,6 +10,7 @@ pub(super) const FORM: Form = Form {
     name: "hgrm",
     what: "percentile distributions LEVEL-METRIC.hgrm for HdrHistogram's plotter, in ms",
     is_folder: true,
+    is_built_in: true,
     needs: Needs::Nothing,
     write,
 };

@@ -10,6 +10,7 @@ pub(super) const FORM: Form = Form {
     name: "vllm",
     what: "vLLM's result of --save-detailed, a line per level",
     is_folder: false,
+    is_built_in: true,
     needs: Needs::Events,
     write,
 };

@@ -30,7 +30,7 @@ pub(super) fn table(run: &RunFile) -> Table {
         (Some(block), Some(search)) => block.trials.iter().map(|trial| row(trial, &search)).collect(),
         _ => Vec::new(),
     };
-    Table { head: "tried", columns: COLUMNS.to_vec(), rows }
+    Table::of("tried", COLUMNS.to_vec(), rows)
 }
 
 fn search(run: &RunFile) -> Option<Search> {

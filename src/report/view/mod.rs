@@ -12,6 +12,7 @@ mod groups;
 mod knee;
 mod notes;
 mod places;
+mod printed;
 mod quick;
 mod repeats;
 mod rows;
@@ -36,6 +37,8 @@ pub struct View {
     pub trials: Table,
     /// What was measured: one row per level, and a second one where failures reach a percentile.
     pub table: Table,
+    /// The levels as the tool has printed them that the run was imported from; without rows where it prints no table.
+    pub printed: Table,
     /// Parts of the levels that differ: by model, by endpoint, slow readers; without rows where there are none.
     pub groups: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
@@ -63,6 +66,8 @@ pub struct View {
 pub struct Table {
     /// What the labels are.
     pub head: &'static str,
+    /// Labels are names that nobody knows when they are cut: a terminal gives them the room that they need.
+    pub whole_labels: bool,
     /// Columns behind the label.
     pub columns: Vec<Column>,
     /// The rows.
@@ -132,6 +137,13 @@ pub struct Note {
     pub text: String,
 }
 
+impl Table {
+    /// A table whose labels are cut where they are long.
+    pub(super) fn of(head: &'static str, columns: Vec<Column>, rows: Vec<Row>) -> Table {
+        Table { head, whole_labels: false, columns, rows }
+    }
+}
+
 impl Column {
     /// Its heading with what it shares with its neighbours: `TTFT ms p50`.
     #[must_use]
@@ -166,19 +178,20 @@ impl View {
             title: title(run),
             capacity: capacity::headline(run),
             trials: capacity::table(run),
-            table: Table {
-                head: "load",
-                columns: rows::COLUMNS.to_vec(),
-                rows: run.levels.iter().flat_map(rows::of).collect(),
-            },
-            groups: Table { head: "part", columns: groups::COLUMNS.to_vec(), rows: groups::rows(run) },
-            repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
-            turns: Table { head: "turn", columns: turns::COLUMNS.to_vec(), rows: turns::rows(run) },
-            budget: Table {
-                head: "client",
-                columns: budget::COLUMNS.to_vec(),
-                rows: run.levels.iter().filter_map(budget::of).collect(),
-            },
+            table: Table::of(
+                "load",
+                rows::COLUMNS.to_vec(),
+                run.levels.iter().flat_map(|level| rows::of(level, run.imported.is_some())).collect(),
+            ),
+            printed: printed::table(run),
+            groups: Table::of("part", groups::COLUMNS.to_vec(), groups::rows(run)),
+            repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
+            turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
+            budget: Table::of(
+                "client",
+                budget::COLUMNS.to_vec(),
+                run.levels.iter().filter_map(budget::of).collect(),
+            ),
             verdict,
             findings,
             failures: failures::of(run),

@@ -74,10 +74,14 @@ impl Notes<'_> {
             "imported from {files}: the numbers are by {tool}'s definitions, which stand in the run file, and are not \
              comparable with others without care"
         ));
-        self.say(match imported.detailed {
-            true => format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own"),
-            false => format!("percentiles and rates are {tool}'s own"),
-        });
+        if imported.printed.is_empty() && run.levels.iter().any(|level| !level.rates.window.span_s.eq(&0.0)) {
+            self.say(match imported.detailed {
+                true => {
+                    format!("percentiles are ours over {tool}'s values (nearest rank); rates are its own")
+                }
+                false => format!("percentiles and rates are {tool}'s own"),
+            });
+        }
         imported.notes.iter().for_each(|note| self.say(format::one_line(note, 300)));
     }
 

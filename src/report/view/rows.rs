@@ -26,23 +26,26 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 /// The row of a level, and below it the ok requests alone where failures reach a percentile.
-pub(super) fn of(level: &LevelBlock) -> Vec<Row> {
-    let row = Row { label: level.label.clone(), cells: cells(level, false), second: false };
+pub(super) fn of(level: &LevelBlock, is_imported: bool) -> Vec<Row> {
+    let cells = |ok_only| cells(level, is_imported, ok_only);
+    let row = Row { label: level.label.clone(), cells: cells(false), second: false };
     if level.counts.ok == 0 || !row.cells.contains(&Cell::Failed) {
         return vec![row];
     }
-    vec![row, Row { label: "  ok only".to_owned(), cells: cells(level, true), second: true }]
+    vec![row, Row { label: "  ok only".to_owned(), cells: cells(true), second: true }]
 }
 
-fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
+fn cells(level: &LevelBlock, is_imported: bool, ok_only: bool) -> Vec<Cell> {
     let number = |value: Option<f64>, format: fn(f64) -> String| match value.filter(|v| v.is_finite()) {
         Some(_) if ok_only => Cell::Blank,
         Some(value) => Cell::Number(format(value)),
         None => Cell::Absent,
     };
     let counts = &level.counts;
-    // Without a success there is no throughput to speak of; a zero would look like a measurement.
-    let rate = |value: f64| number(Some(value).filter(|_| counts.ok > 0), format::rate);
+    // Without a success there is no throughput to speak of; a zero would look like a measurement. Nor is there one of a
+    // length that nobody knows, as of an imported table of percentiles.
+    let is_known = counts.ok > 0 && level.rates.window.span_s > 0.0;
+    let rate = |value: f64| number(Some(value).filter(|_| is_known), format::rate);
     let mut cells = vec![
         number(Some(counts.ok as f64), |n| n.to_string()),
         match counts.failed {
@@ -51,7 +54,10 @@ fn cells(level: &LevelBlock, ok_only: bool) -> Vec<Cell> {
             n => Cell::Failures(n.to_string()),
         },
         rate(level.rates.window.req_s),
-        rate(level.rates.window.out_tok_s),
+        match is_imported && level.tokens.is_uncounted() {
+            true => Cell::Absent,
+            false => rate(level.rates.window.out_tok_s),
+        },
     ];
     for metric in [Metric::Ttft, Metric::Tpot, Metric::Itl, Metric::E2e] {
         cells.extend([Quantile::P50, Quantile::P99].map(|q| percentile(level, metric, q, ok_only)));

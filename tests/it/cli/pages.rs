@@ -19,7 +19,7 @@ fn a_report_takes_the_form_that_its_name_says() {
     for (name, begins) in [
         ("r.html", "<!doctype html>"),
         ("r.md", "tokload "),
-        ("r.csv", "load,ok,failed,"),
+        ("r.csv", "level,label,requests,repeat,"),
         ("r.json", "{"),
         ("r.txt", "tokload "),
     ] {
@@ -32,7 +32,10 @@ fn a_report_takes_the_form_that_its_name_says() {
     let said = dir.tokload("report run.json --format md");
     assert_eq!((said.code, said.out), (0, fs::read_to_string(dir.path("r.md")).unwrap()));
     dir.tokload("report run.json --format csv --output r.html").ends(0);
-    assert!(fs::read_to_string(dir.path("r.html")).unwrap().starts_with("load,ok"));
+    assert!(fs::read_to_string(dir.path("r.html")).unwrap().starts_with("level,label"));
+    // The same file by either name.
+    dir.tokload("report run.json --export csv=e.csv").shows(0);
+    assert_eq!(fs::read(dir.path("e.csv")).unwrap(), fs::read(dir.path("r.csv")).unwrap());
     // Nothing half-written is left.
     assert!(dir.names().iter().all(|name| !name.ends_with(".part")), "{:?}", dir.names());
 }
