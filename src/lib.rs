@@ -124,6 +124,7 @@ pub mod strategy;
 // Floor 4, engines.
 pub mod engine;
 pub mod pace;
+pub mod telemetry;
 // What runs on the runtime waits through `pace`.
 pub mod load;
 pub mod mock;

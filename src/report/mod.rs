@@ -17,6 +17,7 @@ pub mod json;
 pub mod markdown;
 pub mod picture;
 pub mod progress;
+pub mod prometheus;
 pub mod requests;
 pub mod selftest;
 pub mod side_by_side;
