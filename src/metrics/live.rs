@@ -93,7 +93,8 @@ pub struct Times<'a> {
     pub counts: &'a [u64],
 }
 
-/// Twenty to a decade, rounded as preferred numbers are (ISO 3), from 10 us to 1000 s, ns: a bucket is 12 % wide.
+/// Twenty to a decade, rounded as preferred numbers are (ISO 3), from 10 us to 1000 s, ns: a bucket is 12 % wide. A value
+/// less than 0.1 % above a bound, which a [`Histogram`] does not tell from it, counts as at it.
 pub static BOUNDS_NS: [u64; BOUNDS] = bounds();
 
 const BOUNDS: usize = DECADES * R20.len() + 1;
@@ -117,7 +118,7 @@ impl Live {
     /// Sums of so many shards, all zero: about 35 kB for each.
     #[must_use]
     pub fn new(shards: usize) -> Live {
-        let place = |code| BOUNDS_NS.partition_point(|bound| *bound < Histogram::bucket_highest(code)) as u8;
+        let place = |code| BOUNDS_NS.partition_point(|bound| *bound < Histogram::bucket_lowest(code)) as u8;
         let places: Arc<[u8]> = (0..Histogram::BUCKETS).map(place).collect();
         let shard = |_| {
             let lines = (0..CELLS.div_ceil(Line::CELLS)).map(|_| Line::default()).collect();

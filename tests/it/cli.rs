@@ -13,6 +13,7 @@ mod conversations;
 mod data;
 mod find_capacity;
 mod interrupt;
+mod live;
 mod merge;
 mod pages;
 mod prefixes;

@@ -68,7 +68,7 @@ fn same<'a>(shown: &Sums, timings: &[Timing], stored: impl Iterator<Item = &'a H
     for (place, bound) in BOUNDS_NS.iter().enumerate() {
         below += timings.iter().map(|timing| shown.times(*timing).counts[place]).sum::<u64>();
         let known: u64 =
-            all.buckets().filter(|bucket| bucket.highest <= *bound).map(|bucket| bucket.count).sum();
+            all.buckets().filter(|bucket| bucket.lowest <= *bound).map(|bucket| bucket.count).sum();
         assert_eq!(below, known, "{what} up to {bound} ns");
     }
     assert_eq!(timings.iter().map(|timing| shown.times(*timing).n()).sum::<u64>(), all.n(), "{what}");

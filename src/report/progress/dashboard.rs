@@ -115,7 +115,7 @@ type Screen = Terminal<CrosstermBackend<io::Stderr>>;
 /// Draws until the run is over, and hears the key to stop meanwhile.
 fn draw(mut terminal: Screen, told: &Told, around: &Around) -> io::Result<()> {
     let colours = Colours::of(std::env::var_os("NO_COLOR").as_deref());
-    let mut figures = Figures { title: around.title.clone(), ..Figures::default() };
+    let mut figures = Figures::new(around.title.clone());
     let mut next_s = 0.0;
     while !told.is_over.load(Ordering::Relaxed) && IS_TAKEN.load(Ordering::Relaxed) {
         let now_s = around.clock.now().as_secs_f64();

@@ -248,12 +248,12 @@ fn client(figures: &Figures, level: &Sums) -> Line<'static> {
     let (Some(late), Some(lag)) = (p99(Timing::ScheduleDelay), p99(Timing::LoopLag)) else {
         return Line::raw(" client: nothing measured yet");
     };
-    let error = late + lag;
     let ttft = figures.row(Timing::Ttft, level).p50.filter(|ttft| *ttft > 0.0);
-    let of =
-        ttft.map_or_else(String::new, |ttft| format!(", {} % of TTFT p50", format::percent(error / ttft)));
-    let [late, lag, error] = [late, lag, error].map(format::ms);
-    Line::raw(format!(" client: sends late p99 {late} ms, loop lag p99 {lag} ms: own error {error} ms{of}"))
+    let error = ttft.map_or_else(String::new, |ttft| {
+        format!("; own error {} % of TTFT p50", format::percent((late + lag) / ttft))
+    });
+    let [late, lag] = [late, lag].map(format::ms);
+    Line::raw(format!(" client p99: send delay {late} ms, loop lag {lag} ms{error}"))
 }
 
 /// At most so many columns of a text.
@@ -292,7 +292,7 @@ mod tests {
     fn lines(backend: &TestBackend) -> Vec<String> {
         let width = usize::from(backend.buffer().area.width);
         let symbols: Vec<&str> = backend.buffer().content.iter().map(|cell| cell.symbol()).collect();
-        symbols.chunks(width).map(|line| line.concat().trim_end().to_owned()).collect()
+        symbols.chunks(width.max(1)).map(|line| line.concat().trim_end().to_owned()).collect()
     }
 
     #[test]
