@@ -123,8 +123,10 @@ pub mod strategy;
 
 // Floor 4, engines.
 pub mod engine;
-pub mod pace;
+// Nothing of it is on the path of a request.
 pub mod telemetry;
+
+pub mod pace;
 // What runs on the runtime waits through `pace`.
 pub mod load;
 pub mod mock;

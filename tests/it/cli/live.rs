@@ -14,7 +14,8 @@ impl Running {
     fn metrics_address(&self) -> String {
         for _ in 0..2000 {
             let said = fs::read_to_string(&self.err).unwrap();
-            let address = said.lines().find_map(|line| line.split_once(" at http://")?.1.split_once("/metrics"));
+            let address =
+                said.lines().find_map(|line| line.split_once(" at http://")?.1.split_once("/metrics"));
             if let Some((address, _)) = address {
                 return address.to_owned();
             }
@@ -70,9 +71,11 @@ fn what_cannot_be_shown_is_said_before_anything_is_sent() {
     said.refuses(2, &[&format!("--metrics-listen 127.0.0.1:{port}"), "in use", "name a free port"]);
     dir.tokload(&format!("{nobody} --metrics-listen x")).refuses(2, &["'x'", "127.0.0.1:9464"]);
     dir.tokload(&format!("{nobody} --ui tv")).refuses(2, &["'tv'", "dashboard, simple or none"]);
-    dir.tokload(&format!("{nobody} --ui dashboard -q")).refuses(2, &["--quiet", "contradicts --ui dashboard"]);
+    dir.tokload(&format!("{nobody} --ui dashboard -q"))
+        .refuses(2, &["--quiet", "contradicts --ui dashboard"]);
     dir.tokload(&format!("{nobody} --ui simple --no-progress")).refuses(2, &["contradicts --ui"]);
-    let remedy = if cfg!(feature = "dashboard") { "terminal on standard error" } else { "--features dashboard" };
+    let remedy =
+        if cfg!(feature = "dashboard") { "terminal on standard error" } else { "--features dashboard" };
     dir.tokload(&format!("{nobody} --ui dashboard")).refuses(2, &["--ui dashboard", remedy]);
     dir.tokload("quick --base-url http://127.0.0.1:9 --ui dashboard").refuses(2, &["--ui dashboard", remedy]);
     assert_eq!(dir.names(), Vec::<String>::new());

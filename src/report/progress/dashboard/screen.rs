@@ -50,8 +50,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, colours: Colours) {
     let (level, now) = (figures.level(), figures.now());
     let head = head(figures, area.width, colours);
     let mut foot = table(figures, (&level, &now), area.width);
-    foot.push(ends(figures, &level, colours));
-    foot.push(client(figures, &level));
+    foot.push(ends(figures, &level, (usize::from(area.width), colours)));
+    foot.push(client(figures, &level, usize::from(area.width)));
     foot.extend(figures.servers.iter().map(|(name, says)| Line::raw(format!(" {name}  {says}"))));
     foot.extend(figures.facts.notes.iter().map(|note| {
         Line::styled(
@@ -224,26 +224,25 @@ fn table(figures: &Figures, (level, now): (&Sums, &Sums), width: u16) -> Vec<Lin
 }
 
 /// How requests ended.
-fn ends(figures: &Figures, level: &Sums, colours: Colours) -> Line<'static> {
+fn ends(figures: &Figures, level: &Sums, (width, colours): (usize, Colours)) -> Line<'static> {
     let (ok, failed, cancelled) = level.ends();
-    let mut spans = vec![Span::raw(format!(" ok {ok}"))];
+    let mut well = format!(" ok {ok}");
     if cancelled > 0 {
-        spans.push(Span::raw(format!(" · cancelled {cancelled}")));
+        well += &format!(" · cancelled {cancelled}");
     }
     if failed == 0 {
-        spans.push(Span::raw(" · none failed"));
-        return Line::from(spans);
+        return Line::raw(format!("{well} · none failed"));
     }
     let share = format::percent(failed as f64 / (ok + failed) as f64);
     let kinds: Vec<String> =
         figures.failures(level).iter().map(|(label, count)| format!("{label} {count}")).collect();
     let said = format!(" · failed {failed} ({share} %): {}", kinds.join(", "));
-    spans.push(Span::styled(said, colours.style(Color::Red)));
-    Line::from(spans)
+    let said = fitted(&said, width.saturating_sub(well.chars().count()));
+    Line::from(vec![Span::raw(well), Span::styled(said, colours.style(Color::Red))])
 }
 
 /// By how much the client itself may falsify what it measures: the rule of the error budget without kernel stamps.
-fn client(figures: &Figures, level: &Sums) -> Line<'static> {
+fn client(figures: &Figures, level: &Sums, width: usize) -> Line<'static> {
     let p99 = |timing| level.times(timing).quantile(Quantile::P99);
     let (Some(late), Some(lag)) = (p99(Timing::ScheduleDelay), p99(Timing::LoopLag)) else {
         return Line::raw(" client: nothing measured yet");
@@ -253,7 +252,9 @@ fn client(figures: &Figures, level: &Sums) -> Line<'static> {
         format!("; own error {} % of TTFT p50", format::percent((late + lag) / ttft))
     });
     let [late, lag] = [late, lag].map(format::ms);
-    Line::raw(format!(" client p99: send delay {late} ms, loop lag {lag} ms{error}"))
+    let short = format!(" client p99: send delay {late} ms, loop lag {lag} ms");
+    let whole = format!("{short}{error}");
+    Line::raw(if whole.chars().count() <= width { whole } else { short })
 }
 
 /// At most so many columns of a text.
