@@ -36,15 +36,18 @@ pub fn page(sums: &Sums, course: &Course) -> String {
             page.line(name, &[("outcome", &outcome.label()), ("part", part_name(part))], count as f64);
         }
     }
-    let tokens: [(&str, &str, fn(&Sums, Part) -> u64); 2] = [
-        ("output_tokens_total", "Output tokens of requests that ended well.", Sums::output_tokens),
+    for (name, help, of) in [
+        (
+            "output_tokens_total",
+            "Output tokens of requests that ended well.",
+            Sums::output_tokens as fn(&Sums, Part) -> u64,
+        ),
         (
             "prompt_tokens_total",
             "Prompt tokens of requests that ended well, where known.",
             Sums::prompt_tokens,
         ),
-    ];
-    for (name, help, of) in tokens {
+    ] {
         page.head(name, "counter", help);
         for part in parts(sums) {
             page.line(name, &[("part", part_name(part))], of(sums, part) as f64);
@@ -88,8 +91,12 @@ fn info(page: &mut Page, course: &Course) {
 }
 
 fn latencies(page: &mut Page, sums: &Sums) {
-    let all: [(&str, &str, fn(Part) -> Timing); 4] = [
-        ("time_to_first_token_seconds", "TTFT of requests that ended well.", Timing::Ttft),
+    for (name, help, timing) in [
+        (
+            "time_to_first_token_seconds",
+            "TTFT of requests that ended well.",
+            Timing::Ttft as fn(Part) -> Timing,
+        ),
         ("time_per_output_token_seconds", "TPOT of requests that ended well.", Timing::Tpot),
         (
             "inter_token_latency_seconds",
@@ -97,8 +104,7 @@ fn latencies(page: &mut Page, sums: &Sums) {
             Timing::Itl,
         ),
         ("e2e_request_latency_seconds", "E2E of requests that ended well.", Timing::E2e),
-    ];
-    for (name, help, timing) in all {
+    ] {
         page.head(name, "histogram", help);
         for part in parts(sums) {
             histogram(page, name, &[("part", part_name(part))], sums, timing(part));

@@ -1,6 +1,6 @@
 //! The dashboard: the whole terminal, drawn by a thread of its own.
 //!
-//! The thread goes behind all others, reads the sums that shards write, and draws four times a second. A terminal that does
+//! The thread goes behind all others, reads the sums that shards write, and draws twice a second. A terminal that does
 //! not take what is drawn stops this thread and nothing else. However the program ends, the terminal is given back as it
 //! was: at the end of the run, when the thread ends, and before a panic of any thread is printed.
 
@@ -47,8 +47,8 @@ struct Told {
 /// The terminal is ours: whoever takes this back gives it back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// From one drawing to the next: also how long the end of a run may wait for this thread.
-const DRAW: Duration = Duration::from_millis(250);
+/// How long a key, and the end of a run, may wait for this thread.
+const LOOK: Duration = Duration::from_millis(250);
 const NOTES_SHOWN: usize = 3;
 
 impl Dashboard {
@@ -116,30 +116,37 @@ type Screen = Terminal<CrosstermBackend<io::Stderr>>;
 fn draw(mut terminal: Screen, told: &Told, around: &Around) -> io::Result<()> {
     let colours = Colours::of(std::env::var_os("NO_COLOR").as_deref());
     let mut figures = Figures::new(around.title.clone());
-    let mut next_s = 0.0;
+    let (mut next_s, mut heard) = (0.0, false);
     while !told.is_over.load(Ordering::Relaxed) && IS_TAKEN.load(Ordering::Relaxed) {
         let now_s = around.clock.now().as_secs_f64();
-        // A copy: what is drawn may take as long as the terminal likes.
-        figures.facts = told.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if now_s >= next_s {
             figures.take(now_s, around.live.read());
             // Not from the planned moment on: a terminal that hung is not made up for.
-            next_s = now_s + STEP_S - DRAW.as_secs_f64() / 2.0;
+            next_s = now_s + STEP_S - LOOK.as_secs_f64() / 2.0;
+            heard = true;
         }
-        figures.stops = around.interrupts.count();
-        terminal.draw(|frame| screen::draw(frame, &figures, colours))?;
-        hear(around);
+        if heard {
+            // A copy: what is drawn may take as long as the terminal likes.
+            figures.facts = told.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            figures.stops = around.interrupts.count();
+            terminal.draw(|frame| screen::draw(frame, &figures, colours))?;
+        }
+        heard = hear(around);
     }
     Ok(())
 }
 
-/// Waits for the next drawing. Ctrl-C is a key while the terminal is ours; what it does is the same.
-fn hear(around: &Around) {
-    match event::poll(DRAW) {
+/// Waits for a key or a change of the terminal's size, and says whether one came. Ctrl-C is a key while the terminal is ours;
+/// what it does is the same.
+fn hear(around: &Around) -> bool {
+    match event::poll(LOOK) {
         Ok(true) => {}
-        Ok(false) => return,
-        // Nobody types here: no keyboard, and Ctrl-C is still a signal.
-        Err(_) => return std::thread::sleep(DRAW),
+        Ok(false) => return false,
+        Err(_) => {
+            // Nobody types here: no keyboard, and Ctrl-C is still a signal.
+            std::thread::sleep(LOOK);
+            return false;
+        }
     }
     if let Ok(Key::Key(key)) = event::read()
         && key.kind == KeyEventKind::Press
@@ -148,6 +155,7 @@ fn hear(around: &Around) {
     {
         around.interrupts.raise();
     }
+    true
 }
 
 fn take() -> io::Result<Screen> {
