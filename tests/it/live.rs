@@ -44,8 +44,8 @@ pub(crate) fn check(shown: &Sums, result: &LevelResult) {
     let tokens = |of: fn(&Sums, Part) -> u64| parts.iter().map(|part| of(shown, *part)).sum::<u64>();
     assert_eq!(tokens(Sums::output_tokens), tally.window().tokens.output);
     assert_eq!(tokens(Sums::prompt_tokens), tally.window().tokens.prompt);
-    let timings: [(fn(Part) -> Timing, Metric); 4] = [
-        (Timing::Ttft, Metric::Ttft),
+    let timings = [
+        (Timing::Ttft as fn(Part) -> Timing, Metric::Ttft),
         (Timing::Tpot, Metric::Tpot),
         (Timing::Itl, Metric::Itl),
         (Timing::E2e, Metric::E2e),

@@ -59,8 +59,11 @@ pub(super) struct Row {
     pub(super) p99: Option<f64>,
 }
 
+/// A latency, of requests of some part.
+type Latency = fn(Part) -> Timing;
+
 /// The latencies of the table, by name.
-pub(super) const LATENCIES: [(&str, fn(Part) -> Timing); 4] =
+pub(super) const LATENCIES: [(&str, Latency); 4] =
     [("TTFT", Timing::Ttft), ("TPOT", Timing::Tpot), ("ITL", Timing::Itl), ("E2E", Timing::E2e)];
 
 impl Figures {
@@ -114,7 +117,7 @@ impl Figures {
     }
 
     /// Percentiles of a latency, ramp and window together: while a level runs, who looks wants to see both.
-    pub(super) fn row(&self, timing: fn(Part) -> Timing, sums: &Sums) -> Row {
+    pub(super) fn row(&self, timing: Latency, sums: &Sums) -> Row {
         let [ramp, window] = Part::ALL.map(|part| sums.times(timing(part)).counts);
         let of =
             |quantile| quantile_of(ramp.iter().zip(window).map(|(ramp, window)| ramp + window), quantile);
