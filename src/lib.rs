@@ -123,6 +123,9 @@ pub mod strategy;
 
 // Floor 4, engines.
 pub mod engine;
+// Nothing of it is on the path of a request.
+pub mod telemetry;
+
 pub mod pace;
 // What runs on the runtime waits through `pace`.
 pub mod load;

@@ -602,7 +602,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--log-level", "--stats-interval"], Accept(Value)),
     // The result.
     (&["--disable-tqdm"], Same("--no-progress")),
-    (&["--ui", "--ui-type"], Convert(ui)),
+    (&["--ui-type"], Same("--ui")),
     (&["--out"], Same("--output-file")),
     (&["--tag"], Same("--label")),
     (&["--output-details"], Same("--save-detailed")),
@@ -836,14 +836,6 @@ fn slo_tpot(value: &str) -> Converted {
 
 fn slo_e2e(value: &str) -> Converted {
     Ok(vec![("--goodput", format!("e2e:{value}"))])
-}
-
-fn ui(value: &str) -> Converted {
-    match value {
-        "none" => Ok(vec![("--no-progress", String::new())]),
-        "dashboard" | "simple" => Ok(Vec::new()),
-        _ => Err((format!("'{value}' is no kind of display"), "give simple or none")),
-    }
 }
 
 fn export_level(value: &str) -> Converted {

@@ -570,9 +570,17 @@ pub struct RunArgs {
     /// no progress and no notes (default: off)
     #[argh(switch, short = 'q')]
     pub quiet: bool,
-    /// no live progress (default: progress on a terminal)
+    /// what is shown on standard error while the run goes on: dashboard, the whole terminal, in builds that have it; simple,
+    /// a line, on a terminal; none (default: simple)
+    #[argh(option, arg_name = "kind")]
+    pub ui: Option<String>,
+    /// no live progress, as --ui none (default: progress on a terminal)
     #[argh(switch)]
     pub no_progress: bool,
+    /// answer a Prometheus that asks for /metrics while the run goes on, at this address and port; a port alone is one of
+    /// 127.0.0.1, and 0 any that is free (default: off)
+    #[argh(option, arg_name = "host:port")]
+    pub metrics_listen: Option<String>,
 
     /// plan file to start from; options win over it (default: none)
     #[argh(option, arg_name = "file", short = 'f')]
@@ -625,6 +633,14 @@ pub struct QuickArgs {
     /// no progress and no notes (default: off)
     #[argh(switch, short = 'q')]
     pub quiet: bool,
+    /// what is shown on standard error while the run goes on: dashboard, the whole terminal, in builds that have it; simple,
+    /// a line, on a terminal; none (default: simple)
+    #[argh(option, arg_name = "kind")]
+    pub ui: Option<String>,
+    /// answer a Prometheus that asks for /metrics while the run goes on, at this address and port; a port alone is one of
+    /// 127.0.0.1, and 0 any that is free (default: off)
+    #[argh(option, arg_name = "host:port")]
+    pub metrics_listen: Option<String>,
 }
 
 /// Find the highest load at which enough requests keep their limits.

@@ -3,6 +3,8 @@
 //! Owns the rules by which options make levels. It opens no file, reads no clock and no environment: whatever it needs
 //! of the world is handed in as [`Surroundings`].
 
+use core::net::SocketAddr;
+
 use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
@@ -12,6 +14,7 @@ use super::value::{self, Format};
 use super::vllm_result::VllmOutput;
 use crate::metrics::metric::Metric;
 use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Share, Slo, Until, Workload};
+use crate::report::progress::Ui;
 use crate::stats::Quantile;
 
 mod behaviour;
@@ -102,8 +105,10 @@ pub struct Output {
     pub format: Format,
     /// Neither progress nor notes.
     pub quiet: bool,
-    /// No live progress.
-    pub no_progress: bool,
+    /// What is shown while it runs; less where it is to be quiet.
+    pub ui: Ui,
+    /// Where the run's metrics can be asked for while it goes on; `None`: nowhere.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 /// The run that `args` order.

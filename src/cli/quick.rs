@@ -176,6 +176,8 @@ fn order(args: &QuickArgs, chosen: &Chosen, clock: &RunClock) -> Result<Order, F
         force: args.force,
         format: args.format.clone(),
         quiet: args.quiet,
+        ui: args.ui.clone(),
+        metrics_listen: args.metrics_listen.clone(),
         ..RunArgs::default()
     };
     let around = Surroundings {

@@ -1,6 +1,7 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
 mod others;
+mod watching;
 
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +20,6 @@ use crate::metrics::Record;
 use crate::mock::Paper;
 use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
-use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
@@ -35,6 +35,7 @@ use crate::sys::signals::Interrupts;
 use crate::workload::Content;
 
 pub(super) use others::Others;
+use watching::Watching;
 
 /// What a session needs beside the plan.
 pub(super) struct Session {
@@ -85,11 +86,13 @@ struct Beside {
     records: Vec<Option<Vec<Record>>>,
 }
 
-/// Files of a run, opened before anything is measured.
+/// Files of a run and what else it needs of the machine, opened before anything is measured.
 pub(super) struct Files {
     destination: Destination,
     /// The files are only there to be read once.
     temporary: bool,
+    /// Who looks on.
+    watching: Watching,
 }
 
 /// Runs of this process so far that are not saved.
@@ -101,6 +104,7 @@ const OWN_DESCRIPTORS: u64 = 64;
 impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
+        let watching = Watching::open(output)?;
         output.exports.iter().try_for_each(|export| export.check(output.force)).map_err(Failure::bad)?;
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
         let dir = output.dir.as_deref().unwrap_or(".");
@@ -125,7 +129,7 @@ impl Files {
                 "{place} is there already: name another --output-file, or overwrite it with --force"
             )));
         }
-        Ok(Files { destination, temporary: output.no_save })
+        Ok(Files { destination, temporary: output.no_save, watching })
     }
 }
 
@@ -137,6 +141,8 @@ impl Session {
         reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
         let cores = shard_cores(&plan.client)?;
         let spools = Spools::open(plan, &files.destination)?;
+        // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
+        let interrupts = self.interrupts()?;
         let setup = Setup {
             clock: self.clock,
             plan: Arc::new(plan.clone()),
@@ -144,8 +150,8 @@ impl Session {
             ask: probe::ask_of(plan),
             cores: cores.clone(),
             spool: spools.start()?,
-            // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
-            interrupts: self.interrupts()?,
+            live: files.watching.live(cores.len()),
+            interrupts: interrupts.clone(),
         };
         let mut engine = LoadEngine::start(setup)?;
         let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
@@ -155,7 +161,7 @@ impl Session {
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
-        let driven = self.conduct(&mut engine, plan, &notes);
+        let driven = self.conduct(&mut engine, plan, &notes, (&files.watching, interrupts));
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
         let about = (facts, environment, &ready.target.content);
@@ -173,15 +179,17 @@ impl Session {
         files: Files,
     ) -> Result<Finished, Failure> {
         let spools = Spools::open(plan, &files.destination)?;
+        let interrupts = self.interrupts()?;
         let mut engine = SimEngine::new(sim::Setup {
             plan: Arc::new(plan.clone()),
             target: Arc::clone(&target),
             ask: probe::ask_of(plan),
             server,
             spool: spools.start()?,
-            interrupts: self.interrupts()?,
+            live: files.watching.live(1),
+            interrupts: interrupts.clone(),
         });
-        let driven = self.conduct(&mut engine, plan, &[]);
+        let driven = self.conduct(&mut engine, plan, &[], (&files.watching, interrupts));
         // What the spool says is said again by the file at its end.
         let _ = engine.finish();
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
@@ -197,11 +205,18 @@ impl Session {
         self.library.clone().map_or_else(|| Interrupts::listen().map_err(Failure::own), Ok)
     }
 
-    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Conducted {
+    fn conduct(
+        &self,
+        engine: &mut dyn Engine,
+        plan: &Plan,
+        notes: &[String],
+        (watching, interrupts): (&Watching, Interrupts),
+    ) -> Conducted {
         if !self.output.quiet {
             self.warnings.iter().for_each(|warning| super::say(warning));
+            watching.note().iter().for_each(|note| super::say(note));
         }
-        let mut progress = Progress::new(self.output.quiet || self.output.no_progress);
+        let mut progress = watching.progress(plan, self.clock, interrupts);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut hunt = Hunt::of(plan, &self.earlier);
         let levels = plan.in_rounds();
@@ -216,7 +231,10 @@ impl Session {
             levels: (!searches).then_some(levels.len()),
             next: &mut next,
         };
-        let driven = drive(engine, course, &mut |event| progress.on_event(&event));
+        let driven = drive(engine, course, &mut |event| {
+            watching.on_event(&event);
+            progress.on_event(&event);
+        });
         progress.finish();
         Conducted { driven, hunt }
     }

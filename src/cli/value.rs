@@ -1,6 +1,7 @@
 //! The values of options: text in, numbers with a unit or enums out, or an error that names the option.
 
 mod lengths;
+mod live;
 mod series;
 
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use crate::api::Dialect;
 use crate::plan::{Burn, Driver, Error, Figure, Share, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
+pub use live::{listen, ui};
 pub use series::{bursts, is_exponential, is_series_file, series};
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.

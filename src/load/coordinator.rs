@@ -20,7 +20,7 @@ use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
 use crate::load::until::{Standing, Watch};
-use crate::metrics::Phase;
+use crate::metrics::{Live, LiveShard, Phase};
 use crate::pace::{self, Kernel, Mode, Pace};
 use crate::plan::{Driver, Level, Plan, Timestamps};
 use crate::run::{Event, HostCheck, LevelResult, RecordRange, Stamps, Tick};
@@ -55,6 +55,8 @@ pub struct Setup {
     pub cores: Vec<Option<u32>>,
     /// Where records go; `None`: not kept.
     pub spool: Option<Spool>,
+    /// Where each shard shows what it does, if anybody looks: made for as many as there are [cores](Setup::cores).
+    pub live: Option<Live>,
     /// The user's wish to stop.
     pub interrupts: Interrupts,
 }
@@ -463,7 +465,9 @@ fn start_shard(
     let (started, on_start) = channel::<Started>();
     let gauges = Arc::new(Gauges::default());
     let spool = setup.spool.as_ref().map(Spool::sender);
-    let of_thread = ThreadPart { place, core, stamped, reply, started, gauges: Arc::clone(&gauges), spool };
+    let live = setup.live.as_ref().and_then(|live| live.shard(place));
+    let of_thread =
+        ThreadPart { place, core, stamped, reply, started, gauges: Arc::clone(&gauges), live, spool };
     let (clock, driver) = (setup.clock, setup.plan.client.driver);
     let thread = std::thread::Builder::new()
         .name(format!("shard-{place}"))
@@ -490,6 +494,7 @@ struct ThreadPart {
     reply: Sender<Reply>,
     started: Sender<Started>,
     gauges: Arc<Gauges>,
+    live: Option<Arc<LiveShard>>,
     spool: Option<SpoolSender>,
 }
 
@@ -516,6 +521,7 @@ fn shard_thread(
             core,
             pace,
             gauges: part.gauges,
+            live: part.live,
             spool: part.spool,
             stamped: part.stamped,
         };

@@ -46,7 +46,7 @@ pub(crate) mod virtually {
     pub(crate) use super::limits::{Limit, next_limit};
     pub(crate) use super::replay::Replayed;
     pub(crate) use super::requests::Requests;
-    pub(crate) use super::shard::{Ear, Gatherer, REFUSED_PAUSE, Work};
+    pub(crate) use super::shard::{Ear, Gatherer, REFUSED_PAUSE, Showing, Work};
     pub(crate) use super::throttle::Throttle;
     pub(crate) use super::until::{Standing, Watch};
 }

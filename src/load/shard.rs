@@ -5,9 +5,11 @@
 //! few events, so that a send is not late because many events came.
 
 mod ends;
+mod hearing;
 mod receiving;
 mod ringing;
 mod sending;
+mod showing;
 mod ticking;
 mod work;
 
@@ -25,13 +27,16 @@ use crate::load::leg::{Halt, Order, Part, Reply, ShardReport};
 use crate::load::requests::Requests;
 use crate::load::spool::SpoolSender;
 use crate::load::wall::Wall;
+use crate::metrics::LiveShard;
 use crate::pace::Pace;
 use crate::sys::cpu::thread_cpu_ns;
 use crate::time::Stamp;
 use crate::wire::json::Json;
 
 pub(crate) use ends::REFUSED_PAUSE;
-pub(crate) use work::{Ear, Gatherer, Work};
+pub(crate) use hearing::{Ear, Gatherer};
+pub(crate) use showing::Showing;
+pub(crate) use work::Work;
 
 /// How many events are handled before the schedule is looked at again: some 10 us of work.
 const EVENTS_BETWEEN_SENDS: usize = 8;
@@ -55,6 +60,7 @@ pub(super) struct Shard {
     buffer: Box<[u8]>,
     plain: Vec<u8>,
     gauges: Arc<Gauges>,
+    live: Option<Arc<LiveShard>>,
     spool: Option<SpoolSender>,
     core: Option<u32>,
     /// The wall clock, where the kernel stamps what arrives.
@@ -68,6 +74,8 @@ pub(super) struct Equipment {
     pub(super) core: Option<u32>,
     pub(super) pace: Pace,
     pub(super) gauges: Arc<Gauges>,
+    /// Where it shows what it does, if anybody looks.
+    pub(super) live: Option<Arc<LiveShard>>,
     pub(super) spool: Option<SpoolSender>,
     /// The kernel stamps what arrives.
     pub(super) stamped: bool,
@@ -90,6 +98,7 @@ impl Shard {
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             plain: Vec::new(),
             gauges: equipment.gauges,
+            live: equipment.live,
             spool: equipment.spool,
             core: equipment.core,
             wall: equipment.stamped.then(|| Wall::new(now, clock.wall_offset())),
@@ -142,6 +151,7 @@ impl Shard {
         while requests.prepare_one(&mut agenda, Duration::MAX) {}
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.check.core = self.core;
+        work.showing = Showing::new(self.live.clone(), leg.phase, self.gauges.read().events);
         work.prepare_check(self.wall.is_some());
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
@@ -174,6 +184,7 @@ impl Shard {
         }
         work.check.wall_ns = self.pace.clock().now().nanos_since(start);
         self.flush_records(&mut work);
+        work.showing.publish(work.check.read_bytes, self.gauges.read().events);
         Ok(work.into_report())
     }
 

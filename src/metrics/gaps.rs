@@ -147,6 +147,12 @@ impl Gaps {
         self.totals.max()
     }
 
+    /// The exact totals of the gaps.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
     /// Number of gaps.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -239,6 +239,13 @@ impl Record {
         }
     }
 
+    /// Whether its times belong to the level's distributions, if it is of its window: it ended well, and its user was not the
+    /// one that was slow.
+    #[must_use]
+    pub fn is_in_distributions(&self) -> bool {
+        self.outcome.is_ok() && !self.flags.contains(Flags::SLOW_READER)
+    }
+
     /// Wait for the cap, ns: `permit - plan`.
     #[must_use]
     pub fn cap_wait_ns(&self) -> u64 {

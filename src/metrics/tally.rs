@@ -98,7 +98,7 @@ impl Tally {
         if !is_early {
             self.window.add(record);
         }
-        if !record.outcome.is_ok() || record.flags.contains(Flags::SLOW_READER) {
+        if !record.is_in_distributions() {
             return;
         }
         let (histograms, joined) = if is_early {

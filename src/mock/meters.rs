@@ -1,13 +1,13 @@
 //! What `/metrics` tells: the numbers under the names that vLLM gives them, in the text format of Prometheus (0.0.4).
 //!
-//! The format is a dozen lines to write; a crate for it would want to own the numbers, too. Counters run from the
-//! start of the server and are never reset, as vLLM's.
+//! Counters run from the start of the server and are never reset, as vLLM's.
 
 use std::time::Duration;
 
 use super::account::{Account, Ending};
 use super::ask::Finish;
 use crate::model::Gauges;
+use crate::wire::exposition::{self, Page};
 
 /// The numbers of one thread; added up when somebody asks.
 #[derive(Clone, Debug, Default)]
@@ -114,8 +114,7 @@ impl Meters {
 
     /// All of it as text, with what the model says of itself.
     pub(super) fn exposition(&self, model: &str, gauges: &Gauges) -> String {
-        let label = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let mut page = Page { out: String::new(), labels: format!("engine=\"0\",model_name=\"{label}\"") };
+        let mut page = Page::new("vllm:", &[("engine", "0"), ("model_name", model)]);
         page.one("num_requests_running", "gauge", "Sequences being generated.", gauges.running as f64);
         page.one("num_requests_waiting", "gauge", "Sequences waiting for a place.", gauges.waiting as f64);
         let blocks = gauges.cache_blocks as f64;
@@ -143,55 +142,26 @@ impl Meters {
         page.one("generation_tokens_total", "counter", "Tokens generated.", tokens);
         page.head("request_success_total", "counter", "Requests that are over, by their end.");
         for (reason, count) in REASONS.iter().zip(self.success) {
-            let more = format!(",finished_reason=\"{reason}\"");
-            page.line("request_success_total", &more, count as f64);
+            page.line("request_success_total", &[("finished_reason", reason)], count as f64);
         }
-        page.histogram("time_to_first_token_seconds", "Time to first token.", (&TTFT_S, &self.ttft));
+        histogram(&mut page, "time_to_first_token_seconds", "Time to first token.", (&TTFT_S, &self.ttft));
         // One set of numbers under the newer and the older name.
         for name in ["inter_token_latency_seconds", "time_per_output_token_seconds"] {
-            page.histogram(name, "Time between content events.", (&ITL_S, &self.itl));
+            histogram(&mut page, name, "Time between content events.", (&ITL_S, &self.itl));
         }
         let help = "Time per output token of each request.";
-        page.histogram("request_time_per_output_token_seconds", help, (&ITL_S, &self.tpot));
-        page.histogram("e2e_request_latency_seconds", "Time of whole requests.", (&E2E_S, &self.e2e));
-        page.out
+        histogram(&mut page, "request_time_per_output_token_seconds", help, (&ITL_S, &self.tpot));
+        histogram(&mut page, "e2e_request_latency_seconds", "Time of whole requests.", (&E2E_S, &self.e2e));
+        page.into_text()
     }
 }
 
-/// A page of the text format.
-struct Page {
-    out: String,
-    /// The labels that every line has.
-    labels: String,
-}
-
-impl Page {
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
-        self.head(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.out.push_str(&format!("# HELP vllm:{name} {help}\n# TYPE vllm:{name} {kind}\n"));
-    }
-
-    fn line(&mut self, name: &str, more: &str, value: f64) {
-        // With a decimal point always, as Prometheus' own clients print floats.
-        self.out.push_str(&format!("vllm:{name}{{{}{more}}} {value:?}\n", self.labels));
-    }
-
-    fn histogram<const N: usize>(&mut self, name: &str, help: &str, of: (&[f64; N], &Buckets<N>)) {
-        let (bounds, buckets) = of;
-        self.head(name, "histogram", help);
-        let mut below = 0;
-        for (bound, count) in bounds.iter().zip(buckets.counts) {
-            below += count;
-            self.line(&format!("{name}_bucket"), &format!(",le=\"{bound:?}\""), below as f64);
-        }
-        self.line(&format!("{name}_bucket"), ",le=\"+Inf\"", buckets.count as f64);
-        self.line(&format!("{name}_count"), "", buckets.count as f64);
-        self.line(&format!("{name}_sum"), "", buckets.sum_s);
-    }
+fn histogram<const N: usize>(page: &mut Page, name: &str, help: &str, of: (&[f64; N], &Buckets<N>)) {
+    let (bounds, buckets) = of;
+    page.head(name, "histogram", help);
+    let values =
+        exposition::Buckets { bounds, counts: &buckets.counts, count: buckets.count, sum: buckets.sum_s };
+    page.buckets(name, &[], values);
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Reply {
     pub(super) fn exposition(text: String) -> Reply {
         Reply {
             status: 200,
-            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            content_type: crate::wire::exposition::CONTENT_TYPE,
             fields: String::new(),
             body: text.into_bytes(),
         }

@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod others;
 pub mod picture;
 pub mod progress;
+pub mod prometheus;
 pub mod requests;
 pub mod selftest;
 pub mod side_by_side;

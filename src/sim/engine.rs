@@ -9,10 +9,10 @@ use crate::exchange::{Ask, Progress};
 use crate::load::assemble::{self, Beside};
 use crate::load::virtually::{
     Agenda, Alarms, Bell, ClosedLoop, Deadlines, Gauges, Halt, Leg, LegOutcome, Limit, Reading, Replayed,
-    Requests, Rung, ShardReport, Standing, Watch, Work, later, next_limit,
+    Requests, Rung, ShardReport, Showing, Standing, Watch, Work, later, next_limit,
 };
 use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
-use crate::metrics::{Class, Phase};
+use crate::metrics::{Class, Live, Phase};
 use crate::mock::Paper;
 use crate::plan::{Arrivals, Level, Plan, Timestamps};
 use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
@@ -34,6 +34,8 @@ pub struct Setup {
     pub server: Paper,
     /// Where records go; `None`: not kept.
     pub spool: Option<Spool>,
+    /// Where it shows what it does, if anybody looks: as its only shard.
+    pub live: Option<Live>,
     /// The user's wish to stop.
     pub interrupts: Interrupts,
 }
@@ -184,6 +186,8 @@ impl SimEngine {
         let start = self.now;
         let requests = Requests::new(Arc::clone(&leg), &agenda, recorded);
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
+        let live = self.setup.live.as_ref().and_then(|live| live.shard(0));
+        work.showing = Showing::new(live, leg.phase, self.gauges.read().events);
         work.begin(start);
         self.alarms.clear();
         let mut permits = cap.unwrap_or(u32::MAX);
@@ -212,6 +216,7 @@ impl SimEngine {
             if looks % LOOK_EVERY == 0 {
                 interrupted |= pass_on(&self.setup.interrupts, &leg);
                 let now = self.gauges.read();
+                work.showing.publish(work.check.read_bytes, now.events);
                 events(Event::Tick(Tick {
                     elapsed_s: (self.now - start).as_secs_f64(),
                     in_flight: now.in_flight(),
@@ -222,6 +227,7 @@ impl SimEngine {
             }
         }
         work.check.wall_ns = self.now.nanos_since(start);
+        work.showing.publish(work.check.read_bytes, self.gauges.read().events);
         if let Some(sender) = self.setup.spool.as_ref().map(Spool::sender) {
             flush(&sender, &mut work);
         }
@@ -504,6 +510,7 @@ mod tests {
             target: Arc::new(target),
             server: Paper::new(settings, Stamp::ZERO).unwrap(),
             spool: None,
+            live: None,
             interrupts: Interrupts::default(),
         });
         engine.clients_max = 4;

@@ -10,6 +10,7 @@
 //! used up: the end of a message takes no bytes of its own.
 
 pub(crate) mod cuts;
+pub mod exposition;
 pub mod http;
 pub mod json;
 pub mod lines;

@@ -250,6 +250,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--metadata", ""),
     ("--metric-percentiles", "0 to 100"),
     ("--metric-view", ""),
+    ("--metrics-listen", ""),
     ("--min-p", "share"),
     ("--model", ""),
     ("--model-preset", ""),
@@ -389,6 +390,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--ttft-jitter", "milliseconds"),
     ("--ttft-per-in-flight", "milliseconds"),
     ("--unit", "ms"),
+    ("--ui", ""),
     ("--until-ci", "share"),
     ("--until-ci-max", "planned lengths"),
     ("--usage", ""),
@@ -472,7 +474,7 @@ fn values_that_differ_are_converted_or_refused() {
     assert_eq!(run(&["--slo-ttft-ms", "300"]).goodput, ["ttft:300"]);
     assert_eq!(run(&["--extra-inputs", "a:1", "b:x"]).extra_body, [r#"{"a":1}"#, r#"{"b":"x"}"#]);
     assert_eq!(run(&["--rate-type", "constant", "--rate", "5"]).arrival_pattern.as_deref(), Some("constant"));
-    assert!(run(&["--ui", "none"]).no_progress && !run(&["--ui=simple"]).no_progress);
+    assert_eq!(run(&["--ui-type", "none"]), run(&["--ui", "none"]));
     assert!(run(&["--export-level", "records"]).save_detailed);
     let trace = run(&["--input-file", "x", "--custom-dataset-type", "mooncake_trace"]);
     assert!(trace.fixed_schedule && trace.trace_format.as_deref() == Some("mooncake-trace"));

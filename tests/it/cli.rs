@@ -15,6 +15,7 @@ mod find_capacity;
 mod histograms;
 mod imported;
 mod interrupt;
+mod live;
 mod merge;
 mod pages;
 #[cfg(feature = "parquet")]

@@ -33,6 +33,7 @@ mod java_random;
 mod knee;
 mod layers;
 mod lifecycle;
+mod live;
 mod load;
 mod mock;
 mod mock_dialects;

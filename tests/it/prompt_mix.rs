@@ -80,6 +80,7 @@ pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered
         ask: ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap()),
+        live: None,
         interrupts: Interrupts::default(),
     });
     let levels = plan.levels.iter().enumerate().map(|(ordinal, level)| {

@@ -296,6 +296,7 @@ fn a_file_that_changes_under_a_run_fails_it_instead_of_sending_less() {
         plan: Arc::new(plan.clone()),
         server: Paper::new(Settings::default(), Stamp::ZERO).unwrap(),
         spool: None,
+        live: None,
         interrupts: Interrupts::default(),
     });
     let error = engine.run_level(0, &plan.levels[0], &mut |_| {}).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokload::engine::{Course, Engine, drive};
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
-use tokload::metrics::{Class, Phase, Record};
+use tokload::metrics::{Class, Live, Phase, Record};
 use tokload::mock::{Faults, Mock, Paper, Settings};
 use tokload::model;
 use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
@@ -20,6 +20,8 @@ use tokload::sys::signals::Interrupts;
 use tokload::time::Stamp;
 use tokload::workload::recording::Open;
 use tokload::workload::{Content, Deck, Mix, Recording, Script};
+
+use crate::live;
 
 /// Bytes written by the spool, to be looked at afterwards.
 #[derive(Clone, Default)]
@@ -121,6 +123,7 @@ pub(crate) fn run_through(
     })
     .unwrap();
     let (tape, spool) = spool();
+    let live = Live::new(shards);
     let setup = Setup {
         clock: RunClock::start(),
         plan: Arc::new(plan.clone()),
@@ -128,10 +131,12 @@ pub(crate) fn run_through(
         ask: probe::ask_of(plan),
         cores: vec![None; shards],
         spool: Some(spool),
+        live: Some(live.clone()),
         interrupts,
     };
     let mut engine = LoadEngine::start(setup).unwrap();
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    live::check(&live.read(), &result);
     let spooled = engine.finish().unwrap().unwrap();
     assert_eq!((spooled.lost_bytes, spooled.error), (0, None));
     Run::of(result, &tape)
@@ -173,17 +178,42 @@ fn simulated(
     (script, interrupts): (Option<Script>, Interrupts),
 ) -> Run {
     let (tape, spool) = spool();
+    let live = Live::new(1);
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
         target: target_with(plan, script),
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
+        live: Some(live.clone()),
         interrupts,
     });
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();
+    live::check(&live.read(), &result);
     engine.finish().unwrap();
     Run::of(result, &tape)
+}
+
+/// Several levels in virtual time: what was shown of them and what came of them, each held to the other.
+pub(crate) fn simulate_levels(plan: &Plan, settings: Settings, levels: &[Level]) -> (Live, Vec<LevelResult>) {
+    let live = Live::new(1);
+    let mut engine = SimEngine::new(sim::Setup {
+        plan: Arc::new(plan.clone()),
+        target: target_with(plan, None),
+        ask: probe::ask_of(plan),
+        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        spool: None,
+        live: Some(live.clone()),
+        interrupts: Interrupts::default(),
+    });
+    let run = |(ordinal, level)| {
+        let before = live.read();
+        let result = engine.run_level(ordinal, level, &mut |_| {}).unwrap();
+        live::check(&live.read().since(&before), &result);
+        result
+    };
+    let results = levels.iter().enumerate().map(run).collect();
+    (live, results)
 }
 
 /// A whole search in virtual time, with what its records tell, and the levels that it ran.
@@ -195,6 +225,7 @@ pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).unwrap(),
         spool: Some(spool),
+        live: None,
         interrupts: Interrupts::default(),
     });
     let mut hunt = Hunt::of(plan, &[]).unwrap();

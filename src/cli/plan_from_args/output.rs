@@ -8,6 +8,7 @@ use crate::cli::value::Format;
 use crate::cli::vllm_result::{ResultFile, VllmOutput};
 use crate::plan::{Error, Plan};
 use crate::report::export::Needs;
+use crate::report::progress::Ui;
 
 /// Reads what becomes of the result, and sets in `plan` what has to be kept for that.
 pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Output, Error> {
@@ -82,8 +83,28 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             .as_deref()
             .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
         quiet: args.quiet,
-        no_progress: args.no_progress,
+        ui: ui(args)?,
+        metrics_listen: args
+            .metrics_listen
+            .as_deref()
+            .map(|text| value::listen("--metrics-listen", text))
+            .transpose()?,
     })
+}
+
+/// What is shown while the run goes on.
+fn ui(args: &RunArgs) -> Result<Ui, Error> {
+    let asked = args.ui.as_deref().map(|text| value::ui("--ui", text)).transpose()?;
+    match asked {
+        Some(Ui::Dashboard | Ui::Simple) if args.no_progress => {
+            Err(Error::new("--no-progress", "contradicts --ui", "give one of them"))
+        }
+        Some(Ui::Dashboard) if args.quiet => {
+            Err(Error::new("--quiet", "contradicts --ui dashboard", "give one of them"))
+        }
+        _ if args.no_progress => Ok(Ui::None),
+        asked => Ok(asked.unwrap_or_default()),
+    }
 }
 
 /// vLLM's block is what its command line prints, and its file what `--save-result` writes on any.

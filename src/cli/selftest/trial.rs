@@ -123,6 +123,7 @@ impl<'a> Rig<'a> {
             plan: Arc::clone(&plan),
             cores: if cores.is_empty() { vec![None] } else { cores },
             spool: Some(Spool::start(files).map_err(Failure::own)?),
+            live: None,
             interrupts: bench.watch.engine.clone(),
         })?;
         Ok(Rig { bench, server, plan, target, shelf, engine })

@@ -178,6 +178,7 @@ mod tests {
             core: None,
             pace,
             gauges: Arc::new(Gauges::default()),
+            live: None,
             spool: None,
             stamped: false,
         };

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::Shard;
-use super::work::{Ear, Gatherer, Work};
+use super::hearing::{Ear, Gatherer};
+use super::work::Work;
 use crate::exchange::{Arrival, Progress};
 use crate::load::connection::State;
 use crate::sys::epoll::Ready;

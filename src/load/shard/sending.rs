@@ -69,7 +69,7 @@ impl Shard {
         connection.throttle = read_rate.map(Throttle::new);
         connection.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         connection.exchange.on_start(now);
-        work.check.schedule_delay.record(now.nanos_since(due.plan.max(permit)));
+        work.on_delay(now.nanos_since(due.plan.max(permit)));
         if connection.state == State::Idle {
             connection.state = State::Busy;
             connection.reused = true;

@@ -13,15 +13,15 @@ use crate::time::Stamp;
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
 impl Shard {
-    /// Measures how late this turn of the loop sees its tick. Of several ticks that passed unseen each has its own lag:
-    /// an event that came then would have waited so long.
+    /// Measures how late this turn of the loop sees its tick, and shows what goes on by itself.
     pub(super) fn tick(&mut self, work: &mut Work, now: Stamp) {
         if now < work.next_tick {
             return;
         }
         let tick_ns = TICK.as_nanos() as u64;
         let lag = now.nanos_since(work.next_tick);
-        work.check.loop_lag.record_corrected(lag, tick_ns);
+        work.on_lag(lag, tick_ns);
+        work.showing.publish(work.check.read_bytes, self.gauges.read().events);
         work.next_tick = work.next_tick + TICK * (lag / tick_ns + 1) as u32;
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::Channel;
-use crate::api::talk::{Fragment, Reply};
-use crate::exchange::{ContentEvent, Exchange, Sink};
+use super::showing::Showing;
+use crate::api::talk::Reply;
+use crate::exchange::Exchange;
 use crate::load::agenda::{Agenda, Due, later};
-use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Leg, Sample, ShardReport};
 use crate::load::requests::{Next, Requests, Written};
 use crate::load::spool::Block;
@@ -45,6 +44,7 @@ pub(crate) struct Work {
     pub(crate) tally: Tally,
     pub(crate) block: Block,
     pub(crate) check: ShardCheck,
+    pub(crate) showing: Showing,
     pub(crate) examples: Vec<Example>,
     /// Due, but without a permit yet; in the order of their plans.
     pub(crate) waiting: VecDeque<Due>,
@@ -82,6 +82,7 @@ impl Work {
             tally: Tally::new(Stamp::ZERO),
             block: Block::default(),
             check: ShardCheck::default(),
+            showing: Showing::default(),
             examples: Vec::new(),
             waiting: VecDeque::new(),
             in_flight: 0,
@@ -167,10 +168,24 @@ impl Work {
     pub(crate) fn on_start(&mut self, now: Stamp) {
         self.in_flight += 1;
         self.check.sent += 1;
+        self.showing.on_start();
         if let Some(running) = &mut self.check.running {
             running.on_start(now.as_nanos());
         }
         self.tally.on_sent(now);
+    }
+
+    /// It was started so late after its plan and its permit, ns.
+    pub(crate) fn on_delay(&mut self, ns: u64) {
+        self.check.schedule_delay.record(ns);
+        self.showing.on_delay(ns);
+    }
+
+    /// The loop saw a tick so late, ns. Of several that passed unseen each has its own lag: an event that came then would have
+    /// waited so long.
+    pub(crate) fn on_lag(&mut self, ns: u64, interval: u64) {
+        self.check.loop_lag.record_corrected(ns, interval);
+        self.showing.on_lag(ns, interval);
     }
 
     /// Whether the bytes of a read at `now` may have waited for the client, so that several events of it need not have
@@ -251,6 +266,7 @@ impl Work {
 
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
+        self.showing.on_end();
         if let Some(running) = &mut self.check.running {
             running.on_end(record.end.as_nanos());
         }
@@ -258,16 +274,14 @@ impl Work {
             self.keep_example(record.outcome, exchange.message());
         }
         let (user, kernel) = (exchange.gaps(), exchange.kernel_gaps());
-        match record.by_kernel().filter(|_| self.leg.timestamps == Timestamps::Kernel) {
-            Some(record) if kernel.len() == user.len() => {
-                self.tally.on_done(&record, kernel, kernel, self.window_start);
-                self.observe(&record);
-            }
-            _ => {
-                self.tally.on_done(record, user, kernel, self.window_start);
-                self.observe(record);
-            }
-        }
+        let by_kernel = record.by_kernel().filter(|_| self.leg.timestamps == Timestamps::Kernel);
+        let (judged, gaps) = match &by_kernel {
+            Some(by_kernel) if kernel.len() == user.len() => (by_kernel, kernel),
+            _ => (record, user),
+        };
+        self.tally.on_done(judged, gaps, kernel, self.window_start);
+        self.showing.on_done(judged, gaps, self.window_start);
+        self.observe(judged);
         self.last_end = self.last_end.max(Some(record.end));
         if let (true, Some(e2e)) = (record.outcome.is_ok(), record.e2e_ns())
             && !record.flags.contains(Flags::SLOW_READER)
@@ -331,6 +345,7 @@ impl Work {
         record.flags.insert(Flags::FROM_PLAN);
         let none = Gaps::default();
         self.tally.on_done(&record, &none, &none, self.window_start);
+        self.showing.on_done(&record, &none, self.window_start);
         self.observe(&record);
         self.keep_record(&record, &[]);
     }
@@ -372,89 +387,5 @@ impl Work {
             e2e_ns: self.e2e_ns,
             observations: self.observations,
         }
-    }
-}
-
-/// Listens to the content events of one read.
-pub(crate) struct Ear<'a> {
-    tally: &'a mut Tally,
-    gauges: &'a Gauges,
-    /// What the shard says of itself; of a slow reader it has nothing to say.
-    check: Option<&'a mut ShardCheck>,
-    last_content_read: &'a mut u64,
-    times: Option<&'a mut Vec<u64>>,
-}
-
-impl<'a> Ear<'a> {
-    /// An ear for the connection whose last content read and event times are `heard`, of a slow reader if `slow`: then
-    /// events share a read because they were left to wait, which says nothing of the client.
-    pub(crate) fn new(
-        work: &'a mut Work,
-        gauges: &'a Gauges,
-        heard: (&'a mut u64, &'a mut Vec<u64>),
-        slow: bool,
-    ) -> Ear<'a> {
-        Ear {
-            tally: &mut work.tally,
-            gauges,
-            check: (!slow).then_some(&mut work.check),
-            last_content_read: heard.0,
-            times: work.leg.keep_chunks.then_some(heard.1),
-        }
-    }
-}
-
-impl Sink for Ear<'_> {
-    const WANTS_TEXT: bool = false;
-
-    #[inline]
-    fn content_event(&mut self, event: &ContentEvent) {
-        if let Some(check) = &mut self.check {
-            check.events += 1;
-            if *self.last_content_read == event.at.read_no {
-                check.coalesced += 1;
-                check.joined += u64::from(event.at.late);
-            }
-        }
-        *self.last_content_read = event.at.read_no;
-        self.tally.on_content(event.at.read, event.tokens);
-        self.gauges.on_event();
-        if let Some(times) = &mut self.times {
-            times.push(event.at.read.as_nanos());
-        }
-    }
-}
-
-/// An ear that also keeps what was said, for the turn that repeats it. Of several choices the first is kept.
-pub(crate) struct Gatherer<'a> {
-    ear: Ear<'a>,
-    reply: &'a mut Reply,
-}
-
-impl<'a> Gatherer<'a> {
-    pub(crate) fn new(ear: Ear<'a>, reply: &'a mut Reply) -> Gatherer<'a> {
-        Gatherer { ear, reply }
-    }
-}
-
-impl Sink for Gatherer<'_> {
-    const WANTS_TEXT: bool = true;
-
-    #[inline]
-    fn piece(&mut self, choice: u32, channel: Channel, text: &str) {
-        if choice == 0 {
-            self.reply.piece(channel, text);
-        }
-    }
-
-    fn call(&mut self, choice: u32, fragment: &Fragment<'_>) {
-        if choice == 0 {
-            self.reply.call(fragment);
-        }
-    }
-
-    #[inline]
-    fn content_event(&mut self, event: &ContentEvent) {
-        self.ear.content_event(event);
     }
 }

@@ -81,6 +81,7 @@ pub fn run_file(plan: &Plan, server: model::Settings) -> (RunFile, Vec<Option<Ve
         ask: probe::ask_of(plan),
         server: Paper::new(settings, Stamp::ZERO).expect("a server that is possible"),
         spool: Some(Spool::start(files).expect("a spool")),
+        live: None,
         interrupts: Interrupts::default(),
     });
     let levels = plan.in_rounds();

@@ -224,6 +224,7 @@ impl Server {
             ask: probe::ask_of(plan),
             server: Paper::new(settings, Stamp::ZERO).expect("a server"),
             spool: None,
+            live: None,
             interrupts: Interrupts::default(),
         })
     }

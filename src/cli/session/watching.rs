@@ -1,0 +1,93 @@
+//! Who looks at a run while it goes on: the terminal, and whoever asks the endpoint for metrics.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::cli::failure::Failure;
+use crate::cli::plan_from_args::Output;
+use crate::metrics::Live;
+use crate::plan::{Error, Plan};
+use crate::report::progress::{Around, Course, Progress, Ui};
+use crate::report::prometheus;
+use crate::run::Event;
+use crate::sys::clock::RunClock;
+use crate::sys::signals::Interrupts;
+use crate::telemetry::Endpoint;
+
+/// What is looked at, made before the run so that what cannot be had is known before.
+pub(super) struct Watching {
+    ui: Ui,
+    /// Notes may be said.
+    notes: bool,
+    seen: Seen,
+    /// Until the result is saved: a scrape at the end finds all of it.
+    endpoint: Option<Endpoint>,
+}
+
+/// What there is to see; nothing before the run begins.
+#[derive(Clone, Default)]
+struct Seen {
+    live: Arc<OnceLock<Live>>,
+    course: Arc<Mutex<Course>>,
+}
+
+impl Watching {
+    /// Opens what `output` asks for.
+    pub(super) fn open(output: &Output) -> Result<Watching, Failure> {
+        output
+            .ui
+            .check()
+            .map_err(|(wrong, remedy)| Failure::bad(Error::new("--ui dashboard", wrong, remedy)))?;
+        let seen = Seen::default();
+        let endpoint = output.metrics_listen.map(|address| {
+            let of_page = seen.clone();
+            Endpoint::start(address, move || of_page.page()).map_err(|error| {
+                let option = format!("--metrics-listen {address}");
+                Failure::bad(Error::new(
+                    &option,
+                    error.to_string(),
+                    "name a free port of this machine, or 0 for any",
+                ))
+            })
+        });
+        Ok(Watching { ui: output.ui, notes: !output.quiet, seen, endpoint: endpoint.transpose()? })
+    }
+
+    /// Where so many shards are to show what they do, if anybody looks.
+    pub(super) fn live(&self, shards: usize) -> Option<Live> {
+        let is_seen = self.endpoint.is_some() || self.ui == Ui::Dashboard;
+        is_seen.then(|| self.seen.live.get_or_init(|| Live::new(shards)).clone())
+    }
+
+    /// Where to ask for metrics.
+    pub(super) fn note(&self) -> Option<String> {
+        let address = self.endpoint.as_ref()?.address();
+        Some(format!("metrics of the run are at http://{address}/metrics until it ends"))
+    }
+
+    /// The display of a run of `plan`.
+    pub(super) fn progress(&self, plan: &Plan, clock: RunClock, interrupts: Interrupts) -> Progress {
+        let around = self.seen.live.get().filter(|_| self.ui == Ui::Dashboard).map(|live| {
+            let title = [
+                plan.target.models.join(", "),
+                plan.target.endpoints.first().map_or_else(String::new, |first| first.url.clone()),
+            ];
+            let title: Vec<&str> = title.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+            Around { clock, live: live.clone(), interrupts, title: title.join(" · ") }
+        });
+        Progress::new(self.ui, self.notes, around)
+    }
+
+    /// Takes in what has happened, for whoever asks.
+    pub(super) fn on_event(&self, event: &Event<'_>) {
+        if self.endpoint.is_some() {
+            self.seen.course.lock().unwrap_or_else(PoisonError::into_inner).on_event(event);
+        }
+    }
+}
+
+impl Seen {
+    fn page(&self) -> String {
+        let course = self.course.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        prometheus::page(&self.live.get().map(Live::read).unwrap_or_default(), &course)
+    }
+}
