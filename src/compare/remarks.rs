@@ -82,8 +82,10 @@ pub(crate) fn of_all(samples: &[Sample]) -> Vec<Remark> {
     if let Some((first, others)) = samples.split_first() {
         remarks.extend(others.iter().flat_map(|other| between(first, other)));
     }
-    // The gravest first; else in the order in which they were found.
+    // The gravest first; else in the order in which they were found. A run that is named twice has one remark of each kind.
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.grade));
+    let mut said = BTreeSet::new();
+    remarks.retain(|remark| said.insert(remark.text.clone()));
     remarks
 }
 

@@ -47,7 +47,8 @@ impl Foreign {
             return Foreign::Empty;
         }
         if !trimmed.starts_with(['{', '[']) {
-            return Foreign::Text;
+            // A number, a word of JSON or a string is JSON all the same.
+            return serde_json::from_str::<IgnoredAny>(trimmed).map_or(Foreign::Text, |_| Foreign::Json);
         }
         let mut values = serde_json::Deserializer::from_str(trimmed).into_iter::<Value>();
         match values.next() {
@@ -120,6 +121,9 @@ mod tests {
             (" \n", Foreign::Empty),
             ("hello", Foreign::Text),
             ("{hello", Foreign::Text),
+            ("null\n", Foreign::Json),
+            ("17", Foreign::Json),
+            ("\"run\"", Foreign::Json),
             ("{}", Foreign::Json),
             ("[1, 2]", Foreign::Json),
             ("{\"a\": [1,\n 2", Foreign::CutOff { line: 2 }),

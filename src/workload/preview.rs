@@ -62,7 +62,7 @@ impl Preview {
             return Vec::new();
         };
         let seed = plan.level_seed(ordinal);
-        let content = Content::new(plan).of_level(level);
+        let content = Content::new(plan).of_level(level, ordinal);
         let preview = |index, offset_ns| {
             let item = Item { seed, phase: Phase::Measured, index };
             Preview {

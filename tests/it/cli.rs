@@ -24,6 +24,7 @@ mod secrets;
 mod selftest;
 mod stored;
 mod tokens;
+mod unwritable;
 mod verdict;
 mod vllm;
 
