@@ -200,9 +200,7 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
         }
         let Some((name, after)) = after.split_once(CLOSE) else {
             if let Some(name) = NAMES.iter().find(|name| after.starts_with(**name)) {
-                return Err(format!(
-                    "has {OPEN}{name} without {CLOSE} behind it; close it, or write {OPEN}{OPEN} for two braces"
-                ));
+                return Err(format!("has {OPEN}{name} without {CLOSE} behind it"));
             }
             fixed.push_str(OPEN);
             rest = after;

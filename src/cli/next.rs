@@ -164,8 +164,8 @@ fn bearable_rate(completed_s: impl Iterator<Item = f64>) -> f64 {
 /// Options that say how much is sent and when.
 const LOAD: [&str; 36] = [
     "--arrival-pattern",
-    "--bursts",
     "--burstiness",
+    "--bursts",
     "--concurrency-ramp-duration",
     "--duration",
     "--exact-count",
