@@ -87,6 +87,9 @@ pub(super) enum Piece {
 
 /// What every text may have.
 const ANYWHERE: &str = "{{index}}, {{session}}, {{uuid}}, {{random:1:100}}, {{choice:a,b}}";
+/// The names of all placeholders.
+const NAMES: [&str; 9] =
+    ["choice", "index", "max_tokens", "model", "prompt", "random", "session", "stream", "uuid"];
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
@@ -180,7 +183,7 @@ fn uuid(out: &mut Vec<u8>, stream: &mut rng::Stream, dress: Dress) {
     .expect("a Vec takes every write");
 }
 
-/// Takes a text apart. Two braces that open nothing stand for themselves, and so do those of `{{{{`, halved.
+/// Takes a text apart. Two braces that open nothing, and no name of a placeholder, stand for themselves, and so do those of `{{{{`, halved.
 ///
 /// # Errors
 /// As [`Text::read`].
@@ -196,6 +199,9 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             continue;
         }
         let Some((name, after)) = after.split_once(CLOSE) else {
+            if let Some(name) = NAMES.iter().find(|name| after.starts_with(**name)) {
+                return Err(format!("has {OPEN}{name} without {CLOSE} behind it"));
+            }
             fixed.push_str(OPEN);
             rest = after;
             break;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::export::Place;
 use super::failure::Failure;
 use super::value::Format;
+use super::whole_file::try_out;
 use super::{say, with_stdout};
 use crate::report::View;
 use crate::report::aiperf::{self, Group, Level, Metric, Saved};
@@ -21,14 +22,20 @@ pub struct AiperfOutput {
     pub is_saved: bool,
 }
 
+/// Whether files could be written in `dir`, or where aiperf puts them, before anything is measured.
+pub(super) fn check(dir: Option<&str>) -> Result<(), Failure> {
+    try_out(&Path::new(dir.unwrap_or(USUAL)).join("a"))
+}
+
 /// Writes the files of each level, over those that are there as aiperf does; returns their names. They lie in `dir`, or
 /// where aiperf puts them; those of several levels and rounds in folders of it.
 pub(super) fn save(run: &RunFile, levels: &[Level], dir: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let Some(first) = levels.first() else { return Ok(Vec::new()) };
-    let usual = || Path::new("artifacts").join(Saved::of(run, first).run_folder());
+    let usual = || Path::new(USUAL).join(Saved::of(run, first).run_folder());
     let mut folder = Place::new(dir.map_or_else(usual, PathBuf::from));
     for level in levels {
-        aiperf::write_files(run, level, &mut folder).map_err(Failure::own)?;
+        let written = aiperf::write_files(run, level, &mut folder);
+        written.map_err(|error| folder.why_unwritten(error.to_string()))?;
     }
     Ok(folder.written)
 }
@@ -112,6 +119,9 @@ fn remarks(levels: &[Level]) -> Vec<String> {
     }
     said
 }
+
+/// Where aiperf puts its files.
+const USUAL: &str = "artifacts";
 
 /// What the numbers are, and where the others stand.
 const DEFINITIONS: &str = "these are aiperf's definitions over all requests of the level, without a warm-up cut: \

@@ -438,7 +438,10 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--prompt-suffix"], Refuse(LATER, "write it into the prompts of a data set of --dataset-path")),
     (
         &["--max-model-len"],
-        Refuse(LATER, "leave it out: what the server refuses as too long is counted with its words"),
+        Refuse(
+            "is the server's limit, which its client cannot set",
+            "leave it out: what is too long is refused by the server and counted with its words",
+        ),
     ),
     (&["--hf-text-column"], Same("--dataset-column")),
     (&["--input-file"], Same("--dataset-path")),
@@ -668,6 +671,7 @@ fn custom_dataset_type(value: &str) -> Converted {
             let format = value.replace('_', "-");
             Ok(vec![("--fixed-schedule", String::new()), ("--trace-format", format)])
         }
+        "weka_trace" => Ok(vec![("--trace-format", "weka".to_owned())]),
         "single_turn" | "multi_turn" | "sharegpt" => Ok(vec![("--trace-format", value.to_owned())]),
         _ => Err((format!("'{value}' is not supported yet"), TIMES)),
     }

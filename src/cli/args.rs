@@ -340,10 +340,11 @@ pub struct RunArgs {
     /// (default: 3 with --multi-turn)
     #[argh(option, arg_name = "n|dist")]
     pub multi_turn_num_turns: Option<String>,
-    /// fewest turns of a session, where their number is drawn evenly from a range; 0: as --multi-turn-num-turns (default: 0)
+    /// fewest turns of a session, where their number is drawn evenly from a range, 0: as --multi-turn-num-turns; conversations
+    /// of --dataset-path that have fewer are left out (default: 0)
     #[argh(option, arg_name = "n")]
     pub multi_turn_min_turns: Option<String>,
-    /// most turns of a session, likewise (default: 0)
+    /// most turns of a session, likewise; longer conversations of --dataset-path are cut off there (default: 0)
     #[argh(option, arg_name = "n")]
     pub multi_turn_max_turns: Option<String>,
     /// part of the words of each turn, from its beginning, that all turns of all sessions have in common; turns then stand
@@ -993,6 +994,9 @@ pub struct SimulateArgs {
     /// also say in plain words why the curve bends, with Little's law line by line (default: off)
     #[argh(switch)]
     pub explain: bool,
+    /// longest context of the server in tokens: a prompt that does not fit in with its answer is refused (default: none)
+    #[argh(option, arg_name = "n")]
+    pub max_model_len: Option<String>,
     /// seed of all prompts, gaps, noise and jitter, an integer (default: 0, so that a command repeats its numbers)
     #[argh(option, arg_name = "n")]
     pub seed: Option<String>,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::whole_file::replace;
+use super::whole_file::{replace, try_out};
 use crate::plan::{Error, Slo, nearest};
 use crate::report::export::{self, FORMS, Form, Needs, Sink, Source};
 use crate::run_file::Loaded;
@@ -61,8 +61,8 @@ impl Export {
         }
     }
 
-    /// Refuses what would write over something: a file that is there, a folder that is not empty.
-    pub(super) fn check(&self, force: bool) -> Result<(), Error> {
+    /// Refuses what would write over something, a file that is there or a folder that is not empty, and what cannot be written.
+    pub(super) fn check(&self, force: bool) -> Result<(), Failure> {
         let path = Path::new(&self.path);
         let is_taken = if self.form().is_some_and(|form| form.is_folder) {
             path.exists() && path.read_dir().map_or(true, |mut names| names.next().is_some())
@@ -71,9 +71,11 @@ impl Export {
         };
         if is_taken && !force {
             let wrong = format!("{} is there already", self.path);
-            return Err(Error::new("--export", wrong, "name another place, or write over it with --force"));
+            let remedy = "name another place, or write over it with --force";
+            return Err(Failure::bad(Error::new("--export", wrong, remedy)));
         }
-        Ok(())
+        let is_folder = self.form().is_some_and(|form| form.is_folder);
+        try_out(&if is_folder { path.join("a") } else { path.to_owned() })
     }
 
     /// Where it is written to.
@@ -97,7 +99,7 @@ impl Export {
             let written = (form.write)(&Source { loaded, slo: *slo }, &mut place);
             written.map_err(|error| match error {
                 export::Error::Unreadable(error) => Failure::bad(format!("--export {}: {error}", self.form)),
-                export::Error::Unwritable(sentence) => Failure::own(sentence),
+                export::Error::Unwritable(sentence) => place.why_unwritten(sentence),
             })?;
         }
         Ok(place.written)
@@ -109,11 +111,18 @@ pub(super) struct Place {
     path: PathBuf,
     /// Those that were written.
     pub(super) written: Vec<PathBuf>,
+    /// Why the last one was not.
+    failed: Option<Failure>,
 }
 
 impl Place {
     pub(super) fn new(path: PathBuf) -> Place {
-        Place { path, written: Vec::new() }
+        Place { path, written: Vec::new(), failed: None }
+    }
+
+    /// Why a file could not be written, which a form has told as `sentence`.
+    pub(super) fn why_unwritten(&mut self, sentence: String) -> Failure {
+        self.failed.take().unwrap_or_else(|| Failure::own(sentence))
     }
 }
 
@@ -124,7 +133,11 @@ impl Sink for Place {
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), export::Error> {
         let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
-        replace(&path, |out| write(out)).map_err(|failure| export::Error::Unwritable(failure.to_string()))?;
+        if let Err(failure) = replace(&path, |out| write(out)) {
+            let sentence = failure.to_string();
+            self.failed = Some(failure);
+            return Err(export::Error::Unwritable(sentence));
+        }
         self.written.push(path);
         Ok(())
     }
@@ -163,9 +176,11 @@ mod tests {
         std::fs::create_dir(&place).unwrap();
         many.check(false).unwrap();
         std::fs::write(place.join("y"), "").unwrap();
-        for export in [file, many] {
-            assert!(export.check(false).unwrap_err().remedy.contains("--force"));
-            export.check(true).unwrap();
+        for export in [&file, &many] {
+            assert!(export.check(false).unwrap_err().to_string().contains("--force"));
         }
+        many.check(true).unwrap();
+        let failure = file.check(true).unwrap_err();
+        assert!(failure.to_string().contains("is a directory"), "{failure}");
     }
 }

@@ -1,10 +1,12 @@
 //! Why a command ends early: a sentence and an exit code.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 use crate::cli::exit::Exit;
 use crate::engine;
 use crate::load::probe::ProbeError;
+use crate::run_file::WriteError;
 
 /// A sentence for the user, and how the process ends.
 #[derive(Debug)]
@@ -29,12 +31,51 @@ impl Failure {
         Failure { exit: Exit::OwnFault, sentence: what.to_string() }
     }
 
+    /// A file or folder of the user's choice cannot be written: another place cures that, unless the disk is full or broken.
+    pub(super) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+        Failure { exit: exit_of(error), sentence: format!("{}: {error}", path.display()) }
+    }
+
+    /// A file of a run cannot be written.
+    pub(super) fn of_write(error: &WriteError) -> Failure {
+        let exit = match error {
+            WriteError::Io { source, .. } => exit_of(source),
+            WriteError::Exists { .. } | WriteError::NotAFile { .. } | WriteError::Unnamed { .. } => {
+                Exit::BadArguments
+            }
+            WriteError::Lost { .. } => Exit::OwnFault,
+        };
+        Failure { exit, sentence: error.to_string() }
+    }
+
+    /// The same with more words behind it.
+    pub(super) fn and(mut self, more: impl fmt::Display) -> Failure {
+        self.sentence += &format!("; {more}");
+        self
+    }
+
     /// A probe of `url` failed.
     pub(super) fn of_probe(url: &str, error: &ProbeError) -> Failure {
         match error {
             ProbeError::NotReady(_) => Failure::unreachable(format!("{url}: {error}")),
             ProbeError::Refused(_) => Failure::bad(format!("{url}: {error}")),
         }
+    }
+}
+
+/// Whether the place is wrong that an error of writing stems from, or the machine.
+fn exit_of(error: &io::Error) -> Exit {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists
+        | io::ErrorKind::DirectoryNotEmpty
+        | io::ErrorKind::InvalidFilename
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem => Exit::BadArguments,
+        _ => Exit::OwnFault,
     }
 }
 

@@ -4,7 +4,11 @@
 
 use argh::{FlagInfo, FlagInfoKind};
 
+mod defaults;
+
+use super::aliases::Tool;
 use super::args::{Name, Placed};
+use super::own_words;
 
 /// `tokload --help`.
 pub(super) fn of_program() -> String {
@@ -25,10 +29,19 @@ pub(super) fn of_program() -> String {
     out
 }
 
-/// `tokload COMMAND --help`.
-pub(super) fn of_command(name: Name) -> String {
+/// `tokload COMMAND --help`; of the command line of another `tool` with that tool's name and defaults.
+pub(super) fn of_command(name: Name, tool: Tool) -> String {
     let info = name.info();
-    let mut out = format!("{}\n\nUsage: tokload {}", info.description, name.as_str());
+    let (command, description) = match tool {
+        Tool::Tokload => (name.as_str(), info.description),
+        Tool::Aiperf => {
+            ("profile", "Load a server, with the options, defaults and tables of aiperf profile.")
+        }
+        Tool::Vllm => {
+            ("bench serve", "Load a server, with the options, defaults and tables of vllm bench serve.")
+        }
+    };
+    let mut out = format!("{description}\n\nUsage: tokload {command}");
     for word in info.positionals {
         out.push_str(&format!(" {}", word.name.to_uppercase()));
     }
@@ -40,25 +53,35 @@ pub(super) fn of_command(name: Name) -> String {
         entry(&mut out, &word.name.to_uppercase(), word.description);
     }
     let mut first = true;
-    for Placed { flag, .. } in shown(name) {
+    for Placed { flag, .. } in shown(name, tool) {
         match headings(name).find(|(option, _)| *option == flag.long) {
             Some((_, heading)) => out.push_str(&format!("\n{heading}:\n")),
             None if first => out.push_str("\nOptions:\n"),
             None => {}
         }
         first = false;
-        entry(&mut out, &usage(flag), flag.description);
+        let default = defaults::of(tool, flag.long);
+        let text =
+            default.map_or_else(|| flag.description.to_owned(), |own| defaults::put(flag.description, own));
+        entry(&mut out, &own_words::spelled(tool, &usage(flag)), &own_words::spelled(tool, &text));
+    }
+    if tool != Tool::Tokload {
+        out.push_str(
+            "\nThe names of these options in that tool are taken as well; src/cli/FLAGS.md lists them.\n",
+        );
     }
     out.push('\n');
     entry(&mut out, "-h, --help", "print this and end");
     out
 }
 
-/// The options that help lists.
-fn shown(name: Name) -> impl Iterator<Item = Placed> {
+/// The options that help lists. That answers are streamed has to be said to aiperf alone.
+fn shown(name: Name, tool: Tool) -> impl Iterator<Item = Placed> {
     let all = name.flags().into_iter();
     all.filter(move |Placed { flag, .. }| {
-        !flag.hidden && flag.long != "--help" && name.refusal(flag.long).is_none()
+        (!flag.hidden || tool == Tool::Aiperf && flag.long == "--streaming")
+            && flag.long != "--help"
+            && name.refusal(flag.long).is_none()
     })
 }
 
@@ -159,9 +182,9 @@ mod tests {
     #[test]
     fn help_lists_every_option_and_stays_within_its_width() {
         for name in Name::ALL {
-            let help = of_command(name);
+            let help = of_command(name, Tool::Tokload);
             assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
-            for Placed { flag, .. } in shown(name) {
+            for Placed { flag, .. } in shown(name, Tool::Tokload) {
                 assert!(help.contains(flag.long), "{}", flag.long);
             }
         }
@@ -171,8 +194,9 @@ mod tests {
     #[test]
     fn every_heading_stands_before_an_option() {
         let heads = |help: &str, heading: &str| help.contains(&format!("\n{heading}:\n"));
-        let (run, simulate) = (of_command(Name::Run), of_command(Name::Simulate));
-        let mock = of_command(Name::MockServer);
+        let (run, simulate) =
+            (of_command(Name::Run, Tool::Tokload), of_command(Name::Simulate, Tool::Tokload));
+        let mock = of_command(Name::MockServer, Tool::Tokload);
         assert!(PLAN_HEADINGS.iter().all(|(_, heading)| heads(&run, heading)), "{run}");
         assert!(SIMULATE_HEADINGS.iter().all(|(_, heading)| heads(&simulate, heading)), "{simulate}");
         assert!(MOCK_HEADINGS.iter().all(|(_, heading)| heads(&mock, heading)), "{mock}");
@@ -180,7 +204,7 @@ mod tests {
 
     #[test]
     fn simulate_shows_the_options_of_the_server_and_of_the_plan_but_not_whom_to_ask() {
-        let help = of_command(Name::Simulate);
+        let help = of_command(Name::Simulate, Tool::Tokload);
         for option in ["--explain", "--slots", "--max-concurrency", "--goodput", "--output-file"] {
             assert!(
                 help.contains(&format!("{option} ")) || help.contains(&format!("{option}\n")),
@@ -191,5 +215,19 @@ mod tests {
             assert!(!help.contains(option), "{option}");
         }
         assert_eq!(help.matches("--seed").count(), 1);
+    }
+
+    #[test]
+    fn the_command_lines_of_other_tools_have_help_of_their_own() {
+        let flat = |tool| of_command(Name::Run, tool).split_whitespace().collect::<Vec<_>>().join(" ");
+        let (vllm, aiperf) = (flat(Tool::Vllm), flat(Tool::Aiperf));
+        assert!(vllm.contains("Usage: tokload bench serve [options]"), "{vllm}");
+        assert!(aiperf.contains("Usage: tokload profile [options]"), "{aiperf}");
+        assert!(vllm.contains("--num-prompts <n> requests per level (default: 1000)"), "{vllm}");
+        assert!(aiperf.contains("--request-count <n> requests per level (default: 10, or twice"), "{aiperf}");
+        assert!(aiperf.contains("--streaming ask for streamed answers (default: off)"), "{aiperf}");
+        for tool in [Tool::Vllm, Tool::Aiperf] {
+            assert!(of_command(Name::Run, tool).lines().all(|line| line.len() <= WIDTH));
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn main(args: &ImportArgs) -> Result<Exit, Failure> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = |name: &str| fs::read(path.with_file_name(name)).ok();
     let told = |error: import::Error| match error {
-        import::Error::Write(error) => Failure::own(error),
+        import::Error::Write(error) => Failure::of_write(&error),
         other => Failure::bad(format!("{}: {other}", args.file)),
     };
     let result = import::read(File { name: &name, bytes: &bytes }, tool, unit, &beside).map_err(told)?;

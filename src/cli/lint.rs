@@ -4,6 +4,7 @@ use super::aliases::Tool;
 use super::args::LintWords;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::own_words::{in_words, spelled};
 use super::plan_from_args::Order;
 use super::run::{order, terminal_style};
 use super::value::Format;
@@ -36,7 +37,8 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
         longest_prompt: script::longest_prompt(script.as_ref()),
         ..surroundings(&routes, None)
     };
-    let findings: Vec<FindingBlock> = lint(&plan, &around).into_iter().map(FindingBlock::from).collect();
+    let findings = lint(&plan, &around).into_iter().map(FindingBlock::from);
+    let findings: Vec<FindingBlock> = findings.map(|finding| in_words(tool, finding)).collect();
     let verdict = Verdict::of(findings.iter().map(|finding| finding.grade));
     match output.format {
         Format::Json => with_stdout(|mut out| json::write_findings(&findings, verdict, &mut out))?,
@@ -50,9 +52,10 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
 }
 
 /// What is wrong with a plan that is about to be run, one line each.
-pub(super) fn warnings(plan: &Plan, around: &Surroundings) -> Vec<String> {
+pub(super) fn warnings(plan: &Plan, around: &Surroundings, tool: Tool) -> Vec<String> {
     let findings = lint(plan, around);
-    findings.iter().filter(|finding| finding.grade > Grade::Info).map(ToString::to_string).collect()
+    let grave = findings.iter().filter(|finding| finding.grade > Grade::Info);
+    grave.map(|finding| spelled(tool, &finding.to_string())).collect()
 }
 
 /// What is around a plan whose endpoints are `routes`; `via` is the field of an answer.

@@ -20,7 +20,7 @@ pub(super) fn main(args: &MergeArgs) -> Result<Exit, Failure> {
     let files: Vec<PathBuf> = args.files.iter().map(PathBuf::from).collect();
     let options = Options { allow_missing: args.allow_missing, align };
     let run = merge(&files, &destination, options).map_err(|error| match error {
-        MergeError::Write(error) => Failure::own(error),
+        MergeError::Write(error) => Failure::of_write(&error),
         other => Failure::bad(other),
     })?;
     save(&run, &destination)?;
@@ -43,7 +43,7 @@ pub(super) fn destination(file: Option<&str>, force: bool) -> Result<Destination
 /// Writes the run file; what cannot be written goes to standard output.
 pub(super) fn save(run: &RunFile, destination: &Destination) -> Result<(), Failure> {
     destination.write(run).map_err(|unwritten| {
-        let failure = Failure::own(format!("{}; the result is on standard output", unwritten.error));
+        let failure = Failure::of_write(&unwritten.error).and("the result is on standard output");
         super::print(&unwritten.json).err().unwrap_or(failure)
     })
 }

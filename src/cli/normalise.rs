@@ -49,7 +49,7 @@ pub(super) fn normalise(words: &[String]) -> Result<Normal, Error> {
     if options.clone().any(|word| word == "--help" || word == "-h")
         || rest.first().is_some_and(|w| w == "help")
     {
-        return Ok(Normal::Text(help::of_command(name)));
+        return Ok(Normal::Text(help::of_command(name, tool)));
     }
     let mut line = Line::new(name, tool);
     line.read(rest)?;
@@ -64,7 +64,12 @@ fn help_of(words: &[String]) -> Result<Normal, Error> {
     if words.is_empty() {
         return Ok(Normal::Text(help::of_program()));
     }
-    command(words).map(|(name, ..)| Normal::Text(help::of_command(name)))
+    command(words).map(|(name, tool, _)| Normal::Text(help::of_command(name, tool)))
+}
+
+/// Whose command line `words` are; `None` where no command is named.
+pub(super) fn tool_of(words: &[String]) -> Option<Tool> {
+    command(words).ok().map(|(_, tool, _)| tool)
 }
 
 /// The command that the first words name, and the words after it.

@@ -13,11 +13,12 @@ use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::run::{Gate, conclude, fresh_seed, show_with};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Finished, Session};
-use crate::cli::{say, target, value};
+use crate::cli::{next, say, target, value};
 use crate::load::probe;
 use crate::mock::{Mock, Settings};
 use crate::model::{self, Batching, Cost, Serving};
 use crate::plan::{Endpoint, Error, Limits, Plan, Secrets};
+use crate::run_file::redact;
 use crate::strategy::{Ending, first_look};
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
@@ -62,9 +63,11 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
     choose_model(&mut plan, &secrets);
     let ready = target::ready(&mut plan, None, &secrets, Duration::ZERO)?;
     plan.limits = limits(all_s * REQUEST_SHARE);
-    let shaped = shape::shape(&mut plan, ready, !args.goodput.is_empty())?;
+    let left_s = |spent_s: f64| (all_s * LOOK_SHARE).min(all_s - REST_S - spent_s).max(LOOK_S_MIN);
+    let before = left_s((began.now() - Stamp::ZERO).as_secs_f64());
+    let shaped = shape::shape(&mut plan, ready, !args.goodput.is_empty(), before)?;
     let spent_s = (began.now() - Stamp::ZERO).as_secs_f64() + shaped.answer.as_secs_f64();
-    let within_s = (all_s * LOOK_SHARE).min(all_s - REST_S - spent_s).max(LOOK_S_MIN);
+    let within_s = left_s(spent_s);
     first_look::set(&mut plan, shaped.answer.as_secs_f64() * 1e3, within_s);
     plan.validate().map_err(Failure::bad)?;
     if !output.quiet {
@@ -85,7 +88,7 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         library: None,
     };
     let finished = session.run(&plan, &shaped.ready, files)?;
-    show_with(&session, &finished, &next_commands(&plan, &finished, chosen.mock.is_some()))?;
+    show_with(&session, &finished, &next_commands(&session.typed, &plan, &finished, chosen.mock.is_some()))?;
     exit_of(finished)
 }
 
@@ -211,7 +214,7 @@ fn announce(plan: &Plan, within_s: f64) {
 }
 
 /// What a user would probably do next.
-fn next_commands(plan: &Plan, finished: &Finished, is_mock: bool) -> Vec<String> {
+fn next_commands(typed: &[String], plan: &Plan, finished: &Finished, is_mock: bool) -> Vec<String> {
     // Its address is gone when the program ends.
     if is_mock {
         return vec!["tokload quick --base-url http://HOST:PORT".to_owned()];
@@ -222,8 +225,12 @@ fn next_commands(plan: &Plan, finished: &Finished, is_mock: bool) -> Vec<String>
             .into_iter()
             .filter_map(|(name, limit)| Some(format!("{name}:{}", limit?)))
             .collect();
+    let typed = redact::command_line(typed);
+    let access = next::kept(&typed, |option| ["--api-key", "--insecure", "--cacert"].contains(&option));
+    let access: String = access.iter().map(|word| format!(" {}", next::quoted(word))).collect();
     let mut next = vec![format!(
-        "tokload find-capacity --base-url {url} --model {model} --goodput {} --random-output-len 256",
+        "tokload find-capacity --base-url {url} --model {}{access} --goodput {} --random-output-len 256",
+        next::quoted(model),
         limits.join(" ")
     )];
     if let Some(saved) = &finished.saved {

@@ -38,7 +38,7 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     for export in &exports {
         page::none_of("--export", export.path(), &args.runs).map_err(Failure::bad)?;
     }
-    exports.iter().try_for_each(|export| export.check(args.force)).map_err(Failure::bad)?;
+    exports.iter().try_for_each(|export| export.check(args.force))?;
     let limits = slo(args, &loaded.run)?;
     let shown = as_others(args, &loaded, &limits)?;
     let judged_anew = Some(&limits).filter(|_| !args.goodput.is_empty());

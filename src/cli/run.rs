@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::Dialect;
 use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
@@ -13,7 +12,10 @@ use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
-use crate::cli::{aiperf_result, lint, print, rate_file, say, target, tokens, vllm_result, with_stdout};
+use crate::cli::{
+    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, tokens, vllm_result,
+    with_stdout,
+};
 use crate::metrics::Phase;
 use crate::plan::Plan;
 use crate::report::{View, json, terminal};
@@ -66,7 +68,10 @@ pub(super) fn carry_out(
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     if let Some(file) = output.vllm.as_ref().and_then(|vllm| vllm.file.as_ref()) {
-        file.check(output.dir.as_deref(), plan.in_rounds().len()).map_err(Failure::bad)?;
+        file.check(output.dir.as_deref(), plan.in_rounds().len())?;
+    }
+    if output.aiperf.as_ref().is_some_and(|aiperf| aiperf.is_saved) {
+        aiperf_result::check(output.dir.as_deref())?;
     }
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
@@ -86,7 +91,8 @@ pub(super) fn carry_out(
         longest_prompt: script::longest_prompt(script.as_ref()),
         ..around
     };
-    let warnings = lint::warnings(&plan, &around);
+    let tool = normalise::tool_of(&typed).unwrap_or(Tool::Tokload);
+    let warnings = lint::warnings(&plan, &around, tool);
     let blocks = ScriptBlocks::of(script.as_ref());
     let session = Session {
         clock,
@@ -144,14 +150,14 @@ pub(super) fn order_with(
 pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> {
     let Some(path) = args.config.as_deref() else { return Ok(None) };
     let unreadable = |error| Failure::bad(format!("--config {path}: {error}; name a readable TOML file"));
-    std::fs::read_to_string(path).map(|text| Some((path, text))).map_err(unreadable)
+    text_file::read(path).map(|text| Some((path, text))).map_err(unreadable)
 }
 
 /// The same options with what `--raw-body` and `--request-rate-series` name files of in the place of these names.
 pub(super) fn with_files(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = rate_file::read_in(args.clone())?;
     if let Some(body) = args.raw_body.as_mut().filter(|body| !body.trim_start().starts_with('{')) {
-        *body = std::fs::read_to_string(&*body).map_err(|error| {
+        *body = text_file::read(body).map_err(|error| {
             Failure::bad(format!(
                 "--raw-body {body}: {error}; give a JSON object, or name a readable file of one"
             ))
@@ -307,7 +313,8 @@ fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Resul
 /// Prints the result in the wished format.
 pub(super) fn show(session: &Session, finished: &Finished) -> Result<(), Failure> {
     let saved = finished.saved.as_ref().map(|path| path.display().to_string());
-    show_with(session, finished, &next_commands(&finished.run, saved.as_deref()))
+    let commands = next::commands(&finished.run, saved.as_deref(), &session.clock);
+    show_with(session, finished, &commands)
 }
 
 /// [`show`] with `next` as the commands to type next.
@@ -365,51 +372,6 @@ pub(super) fn terminal_width() -> Option<usize> {
     out.features().is_attended().then(columns)
 }
 
-/// What a user would probably do next.
-fn next_commands(run: &RunFile, saved: Option<&str>) -> Vec<String> {
-    let mut next = Vec::new();
-    let plan = run.plan.read().ok();
-    let dialect = plan.as_ref().map(|plan| plan.target.dialect).unwrap_or_default();
-    if let Some(saved) = saved {
-        let limits = if dialect.generates() { "ttft:1000 tpot:100" } else { "e2e:100" };
-        next.push(format!("tokload report {saved} --goodput {limits}"));
-    }
-    if run.is_simulated() {
-        // Of this run rather than of another server's, where it can be read again.
-        next.push(match saved {
-            Some(saved) => format!("tokload report {saved} --explain"),
-            None => "tokload simulate --max-concurrency 1,4,16,64 --duration 120s --explain".to_owned(),
-        });
-    } else if let Some(plan) = plan
-        && let Some(endpoint) = plan.target.endpoints.first()
-    {
-        let api = match dialect {
-            Dialect::OpenaiChat => String::new(),
-            other => format!(" --backend {}", other.name()),
-        };
-        let load = if plan.levels.len() > 1 {
-            let rate = bearable_rate(run.levels.iter().map(|level| level.rates.window.req_s));
-            format!("--request-rate {rate} --duration 120s")
-        } else {
-            "--max-concurrency 1,2,4,8,16".to_owned()
-        };
-        next.push(format!("tokload run --base-url {}{api} {load}", endpoint.url));
-    }
-    next
-}
-
-/// A rate that the server should bear, in two digits: four fifths of the most that it completed; 2 if that is nothing.
-fn bearable_rate(completed_s: impl Iterator<Item = f64>) -> f64 {
-    let most = completed_s.fold(0.0, f64::max) * 0.8;
-    if most < 0.001 {
-        return 2.0;
-    }
-    let digit = 10f64.powi(most.log10().floor() as i32 - 1);
-    // Through text, so that no binary dust stands behind the digits.
-    let rate = (most / digit).round() * digit;
-    format!("{rate:.4}").parse().unwrap_or(2.0)
-}
-
 /// The exit code of a finished run.
 pub(super) fn conclude(finished: Finished, gate: Gate) -> Result<Exit, Failure> {
     if let Some(failure) = finished.failed {
@@ -454,20 +416,4 @@ pub(super) fn exit_of(run: &RunFile, strict: bool) -> Exit {
         return Exit::NotValid;
     }
     Exit::Done
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_to_try_next_is_what_the_server_should_bear() {
-        let of = |completed: &[f64]| bearable_rate(completed.iter().copied()).to_string();
-        assert_eq!(of(&[1.45, 5.79, 23.18]), "19");
-        assert_eq!(
-            (of(&[1.45]), of(&[0.0123]), of(&[62_780.0])),
-            ("1.2".to_owned(), "0.0098".to_owned(), "50000".to_owned())
-        );
-        assert_eq!((of(&[]), of(&[0.0, 0.0])), ("2".to_owned(), "2".to_owned()));
-    }
 }

@@ -1,11 +1,12 @@
 //! The file of a plan's requests, a trace or a data set: opened, looked through, and told of.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor};
+use std::io::{BufReader, Cursor, Read as _};
 use std::sync::Arc;
 
 use super::failure::Failure;
 use super::parquet_file;
+use super::text_file::regular;
 use crate::api::Dialect;
 use crate::api::talk::History;
 use crate::plan::{LengthRule, Plan};
@@ -60,9 +61,21 @@ pub(super) fn look(plan: &Plan) -> Result<Option<Script>, Failure> {
             Script::Trace(recording) => recording.agents().is_some(),
         };
         let asks_for_offsets = plan.workload.timing.is_some();
+        let has_pauses = match &script {
+            Script::Data(_) => true,
+            Script::Trace(recording) => has_offsets || recording.has_sessions(),
+        };
+        if plan.workload.trace.as_ref().is_some_and(|trace| trace.changes_delays()) && !has_pauses {
+            return Err(Refusal::NoPauses);
+        }
         if asks_for_offsets && !has_offsets { Err(Refusal::NoOffsets) } else { Ok((chats, script)) }
     });
-    let (chats, script) = look.map_err(|refusal| Failure::bad(format!("{option} {file}: {refusal}")))?;
+    let (chats, script) = look.map_err(|refusal| match refusal {
+        Refusal::Nothing if is_blank(file) => {
+            Failure::bad(format!("{option} {file}: the file is empty; name one that has requests"))
+        }
+        refusal => Failure::bad(format!("{option} {file}: {refusal}")),
+    })?;
     if chats > 0 && !History::is_list(plan.target.dialect) {
         return Err(Failure::bad(format!(
             "{option} {file}: {chats} of its requests are chats, which the API {} cannot ask; use --backend openai-chat",
@@ -97,6 +110,7 @@ pub(super) fn longest_prompt(script: Option<&Script>) -> Option<u32> {
 /// Opens a file whenever a shard wants to read it. One in Parquet is read once, and its rows are kept as JSON lines.
 fn opener(option: &str, file: &str, column: Option<&str>) -> Result<Open, Failure> {
     let path = file.to_owned();
+    regular(file).map_err(|error| Failure::bad(format!("{option} {file}: {error}")))?;
     if parquet_file::is_one(file) {
         let lines = parquet_file::json_lines(file, column);
         let lines: Arc<[u8]> =
@@ -107,6 +121,13 @@ fn opener(option: &str, file: &str, column: Option<&str>) -> Result<Open, Failur
         let input = BufReader::with_capacity(READ_BYTES, File::open(&path)?);
         Ok(Box::new(input) as Box<dyn Input + Send>)
     }))
+}
+
+/// Whether there is nothing in a file but space.
+fn is_blank(file: &str) -> bool {
+    let mut beginning = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(BLANK_BYTES).read_to_end(&mut beginning));
+    read.is_ok() && beginning.len() < BLANK_BYTES as usize && beginning.trim_ascii().is_empty()
 }
 
 /// What the user should know of the file of `plan`, one line each.
@@ -169,4 +190,6 @@ fn notes_of_data(plan: &Plan, contents: &Contents) -> Vec<String> {
     notes
 }
 
+/// A file of more than that is more than space.
+const BLANK_BYTES: u64 = 4096;
 const READ_BYTES: usize = 256 << 10;

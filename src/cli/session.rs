@@ -1,21 +1,23 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
 mod others;
+mod saving;
+mod spools;
 mod watching;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::failure::Failure;
+use crate::cli::own_words;
 use crate::cli::plan_from_args::{Output, share};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::engine::{Course, Driven, Engine, drive};
-use crate::load::{LoadEngine, Setup, Spool as LoadSpool, SpoolFiles, Target, probe};
+use crate::load::{LoadEngine, Setup, Target, probe};
 use crate::metrics::Record;
 use crate::mock::Paper;
 use crate::pace::Kernel;
@@ -23,7 +25,7 @@ use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
-use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
+use crate::run_file::{Chunks, Destination, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
 use crate::summary;
@@ -35,6 +37,7 @@ use crate::sys::signals::Interrupts;
 use crate::workload::Content;
 
 pub(super) use others::Others;
+use spools::Spools;
 use watching::Watching;
 
 /// What a session needs beside the plan.
@@ -84,6 +87,8 @@ pub(super) struct Finished {
 struct Beside {
     others: Others,
     records: Vec<Option<Vec<Record>>>,
+    /// Why a level could not be seen as other tools would have it.
+    unseen: Option<Failure>,
 }
 
 /// Files of a run and what else it needs of the machine, opened before anything is measured.
@@ -105,11 +110,11 @@ impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
     pub(super) fn open(output: &Output, clock: &RunClock) -> Result<Files, Failure> {
         let watching = Watching::open(output)?;
-        output.exports.iter().try_for_each(|export| export.check(output.force)).map_err(Failure::bad)?;
+        output.exports.iter().try_for_each(|export| export.check(output.force))?;
         let time = WallTime::from_unix_nanos(clock.epoch_wall_ns());
         let dir = output.dir.as_deref().unwrap_or(".");
         fs::create_dir_all(dir).map_err(|error| {
-            Failure::bad(format!("--result-dir {dir}: {error}; name a directory that can be written"))
+            Failure::unwritable(Path::new(dir), &error).and("name a --result-dir that can be written")
         })?;
         let suffix = share::suffix(output.share);
         let opened = match &output.file {
@@ -121,13 +126,9 @@ impl Files {
             Some(path) => Destination::at(share::file(Path::new(path), output.share), output.force),
             None => Destination::named_after(time, &suffix, Path::new(dir)),
         };
-        let destination = opened.map_err(Failure::bad)?;
-        let lines = detailed_beside(destination.path());
-        if output.detailed && !output.force && lines.exists() {
-            let place = lines.display();
-            return Err(Failure::bad(format!(
-                "{place} is there already: name another --output-file, or overwrite it with --force"
-            )));
+        let destination = opened.map_err(|error| Failure::of_write(&error))?;
+        if output.detailed {
+            saving::check_detailed(destination.path(), output.force)?;
         }
         Ok(Files { destination, temporary: output.no_save, watching })
     }
@@ -250,17 +251,19 @@ impl Session {
         let (spools, files) = into;
         let Conducted { driven, hunt } = conducted;
         let mut beside = Beside::default();
-        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside))?;
-        let Beside { others, records } = beside;
-        let spooled = spools.finish(&mut run, files.temporary);
-        let (saved, unsaved) = match self.save(&mut run, &files) {
-            Ok(saved) => (saved, None),
-            // The caller has the run.
-            Err(failure) if self.library.is_some() => (None, Some(failure)),
-            Err(failure) => return Err(failure),
-        };
-        let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo)?;
-        let failed = driven.failed.map(Failure::from).or_else(|| spooled.err()).or(unsaved);
+        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside));
+        let Beside { others, records, unseen } = beside;
+        // Whatever of it cannot be kept, the rest is kept and shown.
+        let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();
+        failures.extend(unseen);
+        failures.extend(spools.finish(&mut run, files.temporary).err());
+        let saved = self.save(&mut run, &files, &mut failures)?;
+        let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo, &mut failures);
+        let mut failures = failures.into_iter();
+        let failed = failures.next();
+        if self.library.is_none() {
+            failures.for_each(|further| super::say(&format!("tokload: {further}")));
+        }
         Ok(Finished { run, saved, others, others_saved, records, failed })
     }
 
@@ -312,7 +315,7 @@ impl Session {
         about: (TargetBlock, EnvironmentBlock, &Content),
         conducted: (&Driven, Option<Hunt>),
         (spools, beside): (&Spools, &mut Beside),
-    ) -> Result<RunFile, Failure> {
+    ) -> RunFile {
         let (driven, mut hunt) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
@@ -331,11 +334,12 @@ impl Session {
             let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
             run.push(result, &summary::level(&input));
             let others = &mut beside.others;
-            self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others)?;
+            let seen = self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others);
+            beside.unseen = beside.unseen.take().or(seen.err());
             // A share sees its own requests alone, and a cache those of all.
             let all = records.as_ref().filter(|_| plan.share.is_none());
             if let (Some(records), Some(level)) = (all, run.levels.last_mut()) {
-                let content = about.2.clone().of_level(&result.level);
+                let content = about.2.clone().of_level(&result.level, result.ordinal);
                 level.find_reuse(&content, plan.level_seed(result.ordinal), records);
             }
             if self.library.is_some() {
@@ -348,92 +352,8 @@ impl Session {
         let secrets: Vec<&str> = self.secrets.texts().collect();
         run.scrub(&secrets);
         run.judge();
-        Ok(run)
-    }
-
-    fn save(&self, run: &mut RunFile, files: &Files) -> Result<Option<PathBuf>, Failure> {
-        if files.temporary {
-            return Ok(None);
-        }
-        let path = files.destination.path();
-        if let Err(unwritten) = files.destination.write(run) {
-            if self.library.is_some() {
-                return Err(Failure::own(unwritten.error));
-            }
-            // What was measured is not given up: the text goes where it can still be kept.
-            super::print(&unwritten.json)?;
-            return Err(Failure::own(format!("{}; the result is on standard output", unwritten.error)));
-        }
-        if self.output.detailed {
-            export_detailed(path).map_err(Failure::own)?;
-        }
-        Ok(Some(path.to_owned()))
-    }
-}
-
-/// `<name>.jsonl` beside the run file.
-fn detailed_beside(path: &Path) -> PathBuf {
-    path.with_extension("jsonl")
-}
-
-fn export_detailed(path: &Path) -> Result<(), String> {
-    let to = detailed_beside(path);
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", to.display());
-    let run = Loaded::open(path).map_err(|error| told(&error))?;
-    let file = fs::File::create(&to).map_err(|error| told(&error))?;
-    let mut out = std::io::BufWriter::new(file);
-    run.export_detailed(&mut out).map_err(|error| told(&error))?;
-    out.flush().map_err(|error| told(&error))
-}
-
-/// The side files of a run while it runs.
-struct Spools {
-    records: Option<Spool>,
-    chunks: Option<Spool>,
-}
-
-impl Spools {
-    fn open(plan: &Plan, destination: &Destination) -> Result<Spools, Failure> {
-        let records = plan.keep.records.then(|| destination.records()).transpose().map_err(Failure::bad)?;
-        let chunks = plan.keep.chunks.then(|| destination.chunks()).transpose().map_err(Failure::bad)?;
-        Ok(Spools { records, chunks: chunks.filter(|_| plan.keep.records) })
-    }
-
-    fn start(&self) -> Result<Option<LoadSpool>, Failure> {
-        let Some(records) = &self.records else { return Ok(None) };
-        let chunks = self.chunks.as_ref().map(Spool::writer).transpose().map_err(Failure::own)?;
-        let files = SpoolFiles {
-            records: Box::new(records.writer().map_err(Failure::own)?),
-            chunks: chunks.map(|chunks| Box::new(chunks) as Box<dyn std::io::Write + Send>),
-        };
-        LoadSpool::start(files).map(Some).map_err(Failure::own)
-    }
-
-    /// The records of a level that has been run.
-    fn read(&self, result: &LevelResult) -> Result<Option<Vec<Record>>, crate::run_file::ReadError> {
-        let (Some(spool), Some(range)) = (&self.records, result.records) else { return Ok(None) };
-        let records = Records::open(spool.part())?.range(range)?.collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(records))
-    }
-
-    /// Gives the files their names, or removes them.
-    fn finish(self, run: &mut RunFile, temporary: bool) -> Result<(), Failure> {
-        if temporary {
-            for spool in [self.records, self.chunks].into_iter().flatten() {
-                // A file in the temporary folder that cannot be removed harms nobody.
-                let _ = fs::remove_file(spool.part());
-            }
-            run.records_absent = Some("the run was not saved".to_owned());
-            return Ok(());
-        }
-        match self.records {
-            Some(spool) => run.records = Some(spool.finish().map_err(Failure::own)?),
-            None => run.records_absent = Some("given up with --no-records".to_owned()),
-        }
-        if let Some(spool) = self.chunks {
-            run.chunks = Some(spool.finish().map_err(Failure::own)?);
-        }
-        Ok(())
+        own_words::advise(&mut run, &self.typed);
+        run
     }
 }
 

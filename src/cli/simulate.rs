@@ -16,7 +16,7 @@ use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings, search};
 use super::report::for_reading;
 use super::run::{config, dry_run, with_files};
-use super::{print, say, script, tokens};
+use super::{print, say, script, tokens, value};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
 
@@ -30,6 +30,8 @@ pub struct Ordered {
     pub order: Order,
     /// The server, its seed being the plan's.
     pub model: Settings,
+    /// Its longest context, tokens, at least 1; `None` for no limit.
+    pub max_model_len: Option<u32>,
     /// Say in words why the numbers are as they are.
     pub explain: bool,
     /// Instead of all that, find the server of this saved run.
@@ -118,7 +120,20 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     }
     let model = server.settings(order.plan.seed, &Settings::course())?;
     come_to_an_end(&order.plan, &model)?;
-    Ok(Ordered { order, model, explain: own.explain, fit: own.fit.clone() })
+    let context = own.max_model_len.as_deref().map(|text| max_model_len(text)).transpose()?;
+    Ok(Ordered { order, model, max_model_len: context, explain: own.explain, fit: own.fit.clone() })
+}
+
+fn max_model_len(text: &str) -> Result<u32, Error> {
+    let option = "--max-model-len";
+    match value::integer(option, text)? {
+        0 => Err(Error::new(
+            option,
+            "no prompt fits into 0 tokens",
+            "give 1 or more, or leave it out for no limit",
+        )),
+        tokens => Ok(tokens),
+    }
 }
 
 /// Why `option`, one of those of `run`, is not for a simulation, and what to do instead.

@@ -1,4 +1,4 @@
-//! The text of a file that an option names.
+//! The text of a file that an option names, and whether it is one.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,6 +11,17 @@ pub(super) fn read(path: &str) -> io::Result<String> {
         0..=BYTES_MAX => Ok(text),
         _ => Err(io::Error::other("is longer than 64 MiB")),
     }
+}
+
+/// Refuses what is no regular file: such as are read several times, by every shard, must say the same each time, and end.
+pub(super) fn regular(path: &str) -> Result<(), String> {
+    let error = match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => return Ok(()),
+        Ok(about) if about.is_dir() => "is a folder".to_owned(),
+        Ok(_) => "is a device or a pipe, and a file is read several times".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("{error}; name a readable file"))
 }
 
 const BYTES_MAX: u64 = 64 << 20;

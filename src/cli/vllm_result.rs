@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::say;
 use super::value::Format;
-use super::whole_file::replace;
+use super::whole_file::{replace, try_out};
 use super::with_stdout;
 use crate::plan::Error;
 use crate::report::View;
@@ -42,19 +42,22 @@ pub struct ResultFile {
 
 impl ResultFile {
     /// Refuses what would fail after the run: a name for several levels, and a file that is there.
-    pub(super) fn check(&self, dir: Option<&str>, levels: usize) -> Result<(), Error> {
-        let Some(name) = self.name.as_deref().filter(|_| !self.appends) else { return Ok(()) };
+    pub(super) fn check(&self, dir: Option<&str>, levels: usize) -> Result<(), Failure> {
+        let place = within(dir, self.name.as_deref().unwrap_or("a.json"));
+        if self.name.is_none() || self.appends {
+            return try_out(&place);
+        }
         if levels > 1 {
             let wrong = format!("is one file, and there are {levels} levels");
             let remedy = "add a line per level by --append-result, or leave the name out";
-            return Err(Error::new("--result-filename", wrong, remedy));
+            return Err(Failure::bad(Error::new("--result-filename", wrong, remedy)));
         }
-        let place = within(dir, name);
         if place.exists() && !self.overwrites {
             let wrong = format!("{} is there already", place.display());
-            return Err(Error::new("--result-filename", wrong, "name another, or overwrite it with --force"));
+            let remedy = "name another, or overwrite it with --force";
+            return Err(Failure::bad(Error::new("--result-filename", wrong, remedy)));
         }
-        Ok(())
+        try_out(&place)
     }
 }
 
@@ -141,7 +144,7 @@ fn within(dir: Option<&str>, name: &str) -> PathBuf {
 }
 
 fn append(path: &Path, object: &Map<String, Value>) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::own(format!("{}: {error}", path.display()));
+    let failed = |error: std::io::Error| Failure::unwritable(path, &error);
     let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
     // As vLLM does: lines are parted, not ended.
     let is_empty = file.metadata().map_err(failed)?.len() == 0;
@@ -182,11 +185,13 @@ mod tests {
             overwrites: false,
             detailed: false,
         };
-        assert!(file.check(dir, 2).unwrap_err().remedy.contains("--append-result"));
+        assert!(file.check(dir, 2).unwrap_err().to_string().contains("--append-result"));
         file.check(dir, 1).unwrap();
         fs::write(folder.path().join("a.json"), "").unwrap();
-        assert!(file.check(dir, 1).unwrap_err().remedy.contains("--force"));
+        assert!(file.check(dir, 1).unwrap_err().to_string().contains("--force"));
         ResultFile { overwrites: true, ..file.clone() }.check(dir, 1).unwrap();
-        ResultFile { appends: true, ..file }.check(dir, 2).unwrap();
+        ResultFile { appends: true, ..file.clone() }.check(dir, 2).unwrap();
+        let nowhere = ResultFile { name: None, ..file }.check(Some("/proc/none"), 2).unwrap_err();
+        assert!(nowhere.to_string().contains("/proc/none"), "{nowhere}");
     }
 }

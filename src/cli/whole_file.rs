@@ -27,8 +27,25 @@ pub(super) fn replace(
     written().map_err(|error| {
         // What is left of it is of no use; that it cannot be removed is the smaller trouble.
         let _ = fs::remove_file(&part);
-        Failure::own(format!("{}: {error}", path.display()))
+        Failure::unwritable(path, &error)
     })
+}
+
+/// Whether a file at `path` could be written, tried in the folder where it would lie, or in the nearest one above that is
+/// there; what is tried out leaves nothing behind.
+pub(super) fn try_out(path: &Path) -> Result<(), Failure> {
+    let above = path.ancestors().skip(1).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let folder = above.into_iter().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let part = folder.join(format!(".tokload.{}.part", std::process::id()));
+    let tried = if path.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        File::create(&part).and_then(|_| fs::remove_file(&part))
+    };
+    tried.map_err(|error| Failure::unwritable(path, &error))
 }
 
 #[cfg(test)]
@@ -48,5 +65,21 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "2", "what was there is kept");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         assert!(replace(&path.join("b"), |_| Ok(())).is_err(), "a file is no folder");
+    }
+
+    #[test]
+    fn a_place_is_tried_out_and_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        try_out(&file).unwrap();
+        try_out(&folder.path().join("new/and/newer/a.json")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        fs::write(&file, "1").unwrap();
+        try_out(&file).unwrap();
+        for place in [folder.path(), &file.join("b"), Path::new("/proc/none/a")] {
+            let failure = try_out(place).unwrap_err();
+            assert_eq!(failure.exit, crate::cli::exit::Exit::BadArguments, "{failure}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "1");
     }
 }

@@ -30,6 +30,6 @@ pub use estimate::{Estimate, Reach, Unit};
 pub use figure::{Figure, Rate, Scale, UnknownFigure};
 pub use pareto::{Point, front};
 pub use remarks::{Remark, between};
-pub(crate) use remarks::{alone, limits};
+pub(crate) use remarks::{alone, in_order, limits};
 pub use sample::{LoadOf, Round, RunName, Sample};
 pub use side_by_side::{Cell, ComparedFigure, Comparison, SideBySide, compare};

@@ -82,8 +82,16 @@ pub(crate) fn of_all(samples: &[Sample]) -> Vec<Remark> {
     if let Some((first, others)) = samples.split_first() {
         remarks.extend(others.iter().flat_map(|other| between(first, other)));
     }
-    // The gravest first; else in the order in which they were found.
+    in_order(remarks)
+}
+
+/// The gravest first; else in the order in which they were found. Each stands once: of a run that is named twice the same is
+/// to be said.
+#[must_use]
+pub(crate) fn in_order(mut remarks: Vec<Remark>) -> Vec<Remark> {
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.grade));
+    let mut said = BTreeSet::new();
+    remarks.retain(|remark| said.insert(remark.text.clone()));
     remarks
 }
 

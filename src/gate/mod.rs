@@ -17,7 +17,7 @@ mod thresholds;
 use serde::Serialize;
 
 use crate::compare::{Difference, Estimate, Figure, LoadOf, Remark, RunName, Sample, Unit, between};
-use crate::compare::{alone, limits};
+use crate::compare::{alone, in_order, limits};
 use crate::plan::{Grade, Slo};
 
 pub use requests::Needed;
@@ -295,8 +295,7 @@ fn remarks(baselines: &[Sample], candidate: &Sample, own_limits: bool) -> Vec<Re
         );
         remarks.push(Remark { grade: Grade::Info, about: "run", text });
     }
-    remarks.sort_by_key(|remark| std::cmp::Reverse(remark.grade));
-    remarks
+    in_order(remarks)
 }
 
 /// What two logarithms of the same number may differ by.

@@ -162,7 +162,7 @@ impl LoadEngine {
 
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
         let wakers = self.shards.iter().map(|shard| Arc::clone(&shard.waker)).collect();
-        let target = self.setup.target.of_level(level);
+        let target = self.setup.target.of_level(level, ordinal);
         let leg =
             Leg::planned(&self.setup.plan, target, self.setup.ask.clone(), level, (ordinal, phase, cut));
         let share = self.setup.plan.own_share();

@@ -285,17 +285,17 @@ impl Desk {
 }
 
 impl Target {
-    /// The same with the lengths that `level` has of its own; itself where it has none.
+    /// The same with what `level`, the run's at place `ordinal`, has of its own; itself where that is nothing.
     #[must_use]
-    pub fn of_level(self: &Arc<Target>, level: &Level) -> Arc<Target> {
-        if level.sizes.is_empty() {
+    pub fn of_level(self: &Arc<Target>, level: &Level, ordinal: usize) -> Arc<Target> {
+        if !self.content.differs_in(level) {
             return Arc::clone(self);
         }
         Arc::new(Target {
             routes: self.routes.clone(),
             templates: self.templates.clone(),
             mix: self.mix.clone(),
-            content: self.content.clone().of_level(level),
+            content: self.content.clone().of_level(level, ordinal),
         })
     }
 

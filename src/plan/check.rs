@@ -73,7 +73,9 @@ impl Plan {
             return wrong(format!("whole answers have no {metric}", metric = metric.name()), "give e2e_p50");
         }
         if self.levels.iter().any(|level| level.load.arrivals == Arrivals::Burst) {
-            return wrong("a burst has no length".to_owned(), "give a rate or a number of users");
+            let burst =
+                "all requests are sent at once, as where no load is given, so that a level cannot go on";
+            return wrong(burst.to_owned(), "give --request-rate or --max-concurrency");
         }
         if let Some((impossible, remedy)) = self.levels.iter().find_map(rate::why_no_longer) {
             return wrong(impossible.to_owned(), remedy);

@@ -96,6 +96,23 @@ impl Conversation {
     pub const TURNS_MAX: u32 = u16::MAX as u32;
 }
 
+/// Pauses that are so many times as long as recorded, and cut to so many seconds.
+pub(super) fn check_delays(ratio: f64, max_s: Option<f64>, timing: Option<Timing>) -> Result<(), Error> {
+    let cap = "--inter-turn-delay-cap-seconds";
+    if !(ratio.is_finite() && (0.0..=DELAY_RATIO_MAX).contains(&ratio)) {
+        let remedy = format!("give a factor from 0 for none to {DELAY_RATIO_MAX}");
+        return Err(Error::new("--session-delay-ratio", format!("{ratio} is no factor"), remedy));
+    }
+    if max_s.is_some_and(|s| !(s.is_finite() && s >= 0.0)) {
+        return Err(Error::new(cap, "is no length of time", "give seconds, as in 60"));
+    }
+    if max_s.is_some() && timing == Some(Timing::Original) {
+        let remedy = "leave it out, or give --timing-strategy think-only";
+        return Err(Error::new(cap, "cuts pauses, and nothing pauses at recorded times", remedy));
+    }
+    Ok(())
+}
+
 impl Plan {
     /// Conversations that can be had in the plan's dialect, with its loads.
     pub(super) fn check_conversation(&self) -> Result<(), Error> {
@@ -117,19 +134,7 @@ impl Plan {
             return wrong("--multi-turn-num-turns", "is out of range".to_owned(), &remedy);
         }
         super::check::check_lengths("--multi-turn-delay-ms", delay_ms, 0)?;
-        if !(delay_ratio.is_finite() && (0.0..=DELAY_RATIO_MAX).contains(delay_ratio)) {
-            let remedy = format!("give a factor from 0 for none to {DELAY_RATIO_MAX}");
-            return wrong("--session-delay-ratio", format!("{delay_ratio} is no factor"), &remedy);
-        }
-        if delay_max_s.is_some_and(|s| !(s.is_finite() && s >= 0.0)) {
-            let remedy = "give seconds, as in 60";
-            return wrong("--inter-turn-delay-cap-seconds", "is no length of time".to_owned(), remedy);
-        }
-        if delay_max_s.is_some() && self.workload.timing == Some(Timing::Original) {
-            let remedy = "leave it out, or give --timing-strategy think-only";
-            let told = "cuts pauses, and nothing pauses at recorded times".to_owned();
-            return wrong("--inter-turn-delay-cap-seconds", told, remedy);
-        }
+        check_delays(*delay_ratio, *delay_max_s, self.workload.timing)?;
         if let Some(words) = later_words {
             super::check::check_lengths("--per-turn-input-len", words, 1)?;
             if words.bounds().1 > Lengths::MAX {

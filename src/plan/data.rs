@@ -33,7 +33,7 @@ pub struct DataSet {
     pub lengths: LengthRule,
 }
 
-/// Bounds of lengths, inclusive, tokens: as the file says or, of a text, four for three words. What has no length is
+/// Bounds, inclusive. Of lengths in tokens: as the file says or, of a text, four for three words. What has no length is
 /// within each bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -56,6 +56,12 @@ pub struct Filter {
     /// Of both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_max: Option<u32>,
+    /// Of a conversation that is sent whole, turns: one of fewer is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_min: Option<u32>,
+    /// Of the same: what goes beyond so many turns is cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_max: Option<u32>,
 }
 
 /// Whose rules choose among the prompts of a file.
@@ -126,7 +132,20 @@ impl Plan {
         if data.file.is_empty() {
             return wrong("no file is named", "give the file's name");
         }
-        let Filter { prompt_min, prompt_max, answer_min, answer_max, total_min, total_max } = data.filter;
+        let Filter {
+            prompt_min,
+            prompt_max,
+            answer_min,
+            answer_max,
+            total_min,
+            total_max,
+            turns_min,
+            turns_max,
+        } = data.filter;
+        if let Some((min, max)) = turns_min.zip(turns_max).filter(|(min, max)| min > max) {
+            let wrong = format!("nothing lies between {min} and {max} turns");
+            return Err(Error::new("--multi-turn-min-turns", wrong, "give the smaller one as the fewest"));
+        }
         for (min, max) in [(prompt_min, prompt_max), (answer_min, answer_max), (total_min, total_max)] {
             if min.zip(max).is_some_and(|(min, max)| min > max) {
                 let remedy = "give the smaller bound first, as in prompt:4-1024";

@@ -351,6 +351,8 @@ fn full_data() -> DataSet {
             answer_max: Some(1),
             total_min: Some(1),
             total_max: Some(1),
+            turns_min: Some(1),
+            turns_max: Some(1),
         },
         compat: Some(Compat::Vllm),
         shuffle: true,
@@ -360,6 +362,8 @@ fn full_data() -> DataSet {
 
 fn full_trace() -> Trace {
     Trace {
+        delay_ratio: 0.0,
+        delay_max_s: Some(0.0),
         file: String::new(),
         format: Some(String::new()),
         errors: RecordErrors::Fail,

@@ -39,6 +39,12 @@ pub struct Trace {
     /// Longer answers are asked for with so many tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_max: Option<u32>,
+    /// Recorded pauses, and times within sessions, are so many times as long: 0 for none. 1 by default.
+    #[serde(default = "as_recorded", skip_serializing_if = "is_as_recorded")]
+    pub delay_ratio: f64,
+    /// Longer pauses are cut to this, s; absent: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_max_s: Option<f64>,
     /// Tokens of a hashed block; what the format says if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_tokens: Option<NonZeroU32>,
@@ -69,8 +75,16 @@ impl Trace {
             failed_too: false,
             prompt_tokens_max: None,
             output_tokens_max: None,
+            delay_ratio: as_recorded(),
+            delay_max_s: None,
             block_tokens: None,
         }
+    }
+
+    /// Whether sessions have other pauses than those recorded.
+    #[must_use]
+    pub fn changes_delays(&self) -> bool {
+        self.delay_ratio != as_recorded() || self.delay_max_s.is_some()
     }
 }
 
@@ -112,12 +126,18 @@ impl Plan {
                 return wrong(option, "0 tokens ask for nothing", "give at least 1");
             }
         }
+        super::conversation::check_delays(trace.delay_ratio, trace.delay_max_s, self.workload.timing)?;
         if self.until.is_some() {
             let remedy = "leave it out; a trace is sent as long as it is";
             return wrong("--until-ci", "a trace cannot be made longer", remedy);
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_as_recorded(ratio: &f64) -> bool {
+    *ratio == as_recorded()
 }
 
 /// A trace is replayed as fast as it was recorded.

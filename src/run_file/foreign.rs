@@ -46,7 +46,9 @@ impl Foreign {
             return Foreign::Empty;
         }
         if !trimmed.starts_with(['{', '[']) {
-            return Tool::of_text(trimmed).map_or(Foreign::Text, Foreign::Tool);
+            // A number, a word of JSON or a string is JSON all the same.
+            let text = || serde_json::from_str::<IgnoredAny>(trimmed).map_or(Foreign::Text, |_| Foreign::Json);
+            return Tool::of_text(trimmed).map_or_else(text, Foreign::Tool);
         }
         let mut values = serde_json::Deserializer::from_str(trimmed).into_iter::<Value>();
         match values.next() {
@@ -116,6 +118,9 @@ mod tests {
             (" \n", Foreign::Empty),
             ("hello", Foreign::Text),
             ("{hello", Foreign::Text),
+            ("null\n", Foreign::Json),
+            ("17", Foreign::Json),
+            ("\"run\"", Foreign::Json),
             ("{}", Foreign::Json),
             ("[1, 2]", Foreign::Json),
             ("{\"a\": [1,\n 2", Foreign::CutOff { line: 2 }),

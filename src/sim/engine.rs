@@ -105,7 +105,7 @@ impl SimEngine {
     fn leg(&self, ordinal: usize, level: &Level, phase: Phase, cut: Duration) -> Leg {
         Leg::planned(
             &self.setup.plan,
-            self.setup.target.of_level(level),
+            self.setup.target.of_level(level, ordinal),
             self.setup.ask.clone(),
             level,
             (ordinal, phase, cut),

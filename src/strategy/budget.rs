@@ -4,8 +4,9 @@
 //! from loads that were tried: users over E2E (Little's law), and as high at more users as at fewer. A server that does
 //! worse than that is cut off by the length and the grace of the level, which together never exceed what is left.
 
-use crate::plan::Level;
-use crate::strategy::{Stage, Trial};
+use crate::plan::{Level, Search};
+use crate::stats::Confidence;
+use crate::strategy::{Stage, Trial, first_look};
 
 /// `level`, cut to what `left_s` seconds allow behind `trials`; `None` where they do not even suffice to decide it.
 ///
@@ -35,6 +36,16 @@ pub fn cut(mut level: Level, stage: Stage, trials: &[Trial], left_s: f64) -> Opt
     Some(level)
 }
 
+/// How long a look has to be, s, so that behind one user alone, whose answers take `e2e_s`, the first load can be decided.
+///
+/// More than one user is taken to have no more answers in a second than one alone had, as [`cut`] takes it.
+#[must_use]
+pub fn look_s(search: &Search, e2e_s: f64) -> f64 {
+    let users = search.start;
+    let least = requests_to_decide(search.target, Confidence::C95.level()).max(ROUNDS_MIN * users);
+    (least + DRAIN_MARGIN * users) * e2e_s / (1.0 - first_look::ALONE_SHARE)
+}
+
 /// Requests per second that `users` have at least, as far as the loads that were tried tell.
 fn throughput(trials: &[Trial], users: f64) -> Option<f64> {
     let of = |trial: &Trial| {
@@ -61,8 +72,7 @@ const DRAIN_MARGIN: f64 = 1.5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Axis, Load, Search, Stop};
-    use crate::stats::Confidence;
+    use crate::plan::{Axis, Load, Stop};
     use crate::strategy::Medians;
 
     const SEARCH: Search = Search { within_s: Some(75.0), times_max: 4, ..Search::along(Axis::Concurrency) };
@@ -118,6 +128,18 @@ mod tests {
         assert_eq!(requests_to_decide(0.9, 0.95), 29.0);
         assert_eq!(requests_to_decide(0.9, 0.99), 44.0);
         assert_eq!(cut(level(4.0, Stage::Bracket), Stage::Bracket, &[], 75.0), None, "nothing is known");
+    }
+
+    #[test]
+    fn a_look_as_long_as_is_said_has_time_for_its_first_load() {
+        for e2e_ms in [20.0, 300.0, 2000.0] {
+            let search = Search { start: 4.0, ..SEARCH };
+            let left_s = look_s(&search, e2e_ms / 1e3) * (1.0 - first_look::ALONE_SHARE);
+            let begun = |left_s| {
+                cut(level(4.0, Stage::Bracket), Stage::Bracket, &[trial(1.0, e2e_ms)], left_s).is_some()
+            };
+            assert!(begun(left_s * 1.001) && !begun(left_s * 0.999), "{e2e_ms} ms: {left_s} s");
+        }
     }
 
     #[test]

@@ -15,10 +15,11 @@ pub struct Glance {
     pub tpot_ms: Option<f64>,
 }
 
-/// Tokens of an answer, from [`TOKENS_MIN`] to [`TOKENS_MAX`]: as many as let it take half a second.
+/// Tokens of an answer, from [`TOKENS_MIN`] to [`TOKENS_MAX`]: as many as let it take half a second, or less in a look that
+/// is to end within `within_s`: a load takes thirty answers, one after the other if the server has it so.
 #[must_use]
-pub fn answer_tokens(glance: Glance) -> u32 {
-    let left_ms = ANSWER_MS - glance.ttft_ms;
+pub fn answer_tokens(glance: Glance, within_s: f64) -> u32 {
+    let left_ms = (within_s * 1e3 / ANSWERS).min(ANSWER_MS) - glance.ttft_ms;
     match glance.tpot_ms {
         // `as` saturates, and what is no number gives 0.
         Some(tpot_ms) => ((left_ms / tpot_ms) as u32).clamp(TOKENS_MIN, TOKENS_MAX),
@@ -82,6 +83,8 @@ fn wide_enough(limit: f64, seen: f64) -> f64 {
 
 /// An answer of one user takes so long where it can.
 const ANSWER_MS: f64 = 500.0;
+/// A look has the time of so many answers of one user, at least.
+const ANSWERS: f64 = 60.0;
 /// Fewer tokens tell no TPOT.
 pub const TOKENS_MIN: u32 = 16;
 /// More tell nothing new.
@@ -93,7 +96,7 @@ const LOAD_MS: f64 = 3000.0;
 /// One user alone has so many requests, and so many seconds, at least, but no more than that share of the time.
 const ALONE_REQUESTS: f64 = 3.0;
 const ALONE_S_MIN: f64 = 4.0;
-const ALONE_SHARE: f64 = 0.2;
+pub(super) const ALONE_SHARE: f64 = 0.2;
 /// Users of the first load: few servers that anybody measures bear less, and a load of four is decided four times as soon.
 const START: f64 = 4.0;
 /// More users belong to a search that takes its time.
@@ -116,11 +119,13 @@ mod tests {
 
     #[test]
     fn answers_take_half_a_second_where_they_can() {
-        let tokens = |ttft_ms, tpot_ms| answer_tokens(glance(ttft_ms, tpot_ms));
+        let tokens = |ttft_ms, tpot_ms| answer_tokens(glance(ttft_ms, tpot_ms), 75.0);
         assert_eq!(tokens(20.0, 8.0), 60);
         assert_eq!((tokens(3.0, 0.2), tokens(2000.0, 100.0), tokens(0.0, 0.0)), (128, 16, 128));
-        assert_eq!(answer_tokens(Glance { ttft_ms: 5.0, tpot_ms: None }), 16);
+        assert_eq!(answer_tokens(Glance { ttft_ms: 5.0, tpot_ms: None }, 75.0), 16);
         assert_eq!(answer_ms(glance(20.0, 8.0), 60), 492.0);
+        let in_time = |within_s| answer_tokens(glance(20.0, 8.0), within_s);
+        assert_eq!([75.0, 30.0, 15.0, 1.0].map(in_time), [60, 60, 28, 16], "a short look has short answers");
     }
 
     #[test]

@@ -31,7 +31,10 @@ impl Content {
     #[must_use]
     pub fn timing(&self) -> Timing {
         self.timing.unwrap_or(match self.script() {
-            Some(Script::Trace(_)) => Timing::Original,
+            // Where pauses are to be short or none at all, times that hold them would let requests seem late.
+            Some(Script::Trace(_)) if self.delays.ratio > 0.0 && self.delays.most == Duration::MAX => {
+                Timing::Original
+            }
             _ => Timing::ThinkOnly,
         })
     }
@@ -39,7 +42,7 @@ impl Content {
     /// A recorded time within a session, as long as the plan makes it.
     #[must_use]
     pub fn stretched(&self, time: Duration) -> Duration {
-        let ratio = self.conversation.as_ref().map_or(1.0, |conversation| conversation.delay_ratio);
+        let ratio = self.delays.ratio;
         if ratio == 1.0 {
             return time;
         }

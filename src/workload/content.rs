@@ -4,6 +4,7 @@
 //! `prompts`'s, the lengths `lengths`'s, the body around them `api`'s.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand_distr::{Distribution as _, Zipf};
 use serde_json::{Map, Value};
@@ -19,7 +20,7 @@ use super::trace::{Entry, Error};
 use crate::api::Filling;
 use crate::api::request::Template;
 use crate::metrics::Phase;
-use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Sizes, Timing};
+use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Sizes, Timing, Workload};
 use crate::rng::{self, Purpose};
 
 #[cfg(test)]
@@ -61,6 +62,8 @@ pub struct Content {
     prefix: Option<Prefix>,
     /// By the seed of each level, the share of its requests that have a prefix; empty if all have.
     pooled: Arc<[(u64, f64)]>,
+    /// The plan, where such shares are wanted of the levels of a search, which are known one after the other.
+    hunting: Option<Arc<Plan>>,
     system_words: u32,
     context_words: u32,
     distinct: Option<u64>,
@@ -71,6 +74,26 @@ pub struct Content {
     pub(super) conversation: Option<Conversation>,
     pub(super) session_header: Option<String>,
     pub(super) timing: Option<Timing>,
+    pub(super) delays: Delays,
+}
+
+/// What becomes of the pauses that a file gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delays {
+    /// They are so many times as long.
+    pub(super) ratio: f64,
+    /// And not longer than this.
+    pub(super) most: Duration,
+}
+
+impl Delays {
+    fn of(workload: &Workload) -> Delays {
+        let of_trace = || workload.trace.as_ref().map(|trace| (trace.delay_ratio, trace.delay_max_s));
+        let of_talks = workload.conversation.as_ref().map(|talk| (talk.delay_ratio, talk.delay_max_s));
+        let (ratio, most) = of_talks.or_else(of_trace).unwrap_or((1.0, None));
+        let most = most.map_or(Duration::MAX, |s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
+        Delays { ratio, most }
+    }
 }
 
 /// A file whose requests are sent in place of synthetic ones.
@@ -102,6 +125,7 @@ impl Content {
             output: workload.output_tokens.clone(),
             prefix: workload.prefix,
             pooled: pooled.into(),
+            hunting: aims.and(plan.search).map(|_| Arc::new(plan.clone())),
             system_words: workload.system_words.unwrap_or(0),
             context_words: workload.context_words.unwrap_or(0),
             distinct: workload.distinct,
@@ -112,6 +136,7 @@ impl Content {
             conversation: workload.conversation.clone(),
             session_header: workload.session_header.clone(),
             timing: workload.timing,
+            delays: Delays::of(workload),
         }
     }
 
@@ -121,9 +146,20 @@ impl Content {
         Content { script, ..self }
     }
 
-    /// The same with the lengths that `level` has of its own.
+    /// Whether what is sent in `level` differs from what the plan says of all.
     #[must_use]
-    pub fn of_level(mut self, level: &Level) -> Content {
+    pub fn differs_in(&self, level: &Level) -> bool {
+        !level.sizes.is_empty() || self.hunting.is_some()
+    }
+
+    /// The same for `level`, the run's at place `ordinal`: with the lengths that it has of its own, and, in a search, with
+    /// prefixes for as many of its requests as its length wants.
+    #[must_use]
+    pub fn of_level(mut self, level: &Level, ordinal: usize) -> Content {
+        let aims = self.hunting.as_deref().and_then(|plan| Some((plan, plan.workload.prefix?)));
+        if let Some((plan, prefix)) = aims {
+            self.pooled = [pooled_share(plan, &prefix, (ordinal, level))].into();
+        }
         let Sizes { input_words, output_tokens } = level.sizes;
         if let Some(words) = input_words {
             self.input = words.into();
@@ -418,18 +454,22 @@ fn prefix_number(prefix: &Prefix, seed: u64, index: u64) -> u64 {
 /// The share of the requests of each level that must have a prefix, by the levels' seeds, in order of these. It is worked
 /// out with the mean of the lengths that the level draws, or of many of them.
 fn pooled_shares(plan: &Plan, prefix: &Prefix) -> Vec<(u64, f64)> {
-    let of_level = |(ordinal, level): (usize, &Level)| {
-        let seed = plan.level_seed(ordinal);
-        let sharing = plan.sharing(level);
-        let drawn = sharing.requests.unwrap_or(LENGTHS_MAX).clamp(1, LENGTHS_MAX);
-        let length = |index| lengths::draw(&plan.workload.input_words, seed, Purpose::InputLengths, index);
-        let sum: u64 = (0..drawn).map(|index| u64::from(length(index))).sum();
-        let own_words = sum as f64 / drawn as f64;
-        (seed, prefix.pooled_share(Sharing { own_words, ..sharing }))
-    };
-    let mut shares: Vec<_> = plan.in_rounds().iter().enumerate().map(of_level).collect();
+    let levels = plan.in_rounds();
+    let mut shares: Vec<_> =
+        levels.iter().enumerate().map(|level| pooled_share(plan, prefix, level)).collect();
     shares.sort_by_key(|(seed, _)| *seed);
     shares
+}
+
+/// The same of the level at place `ordinal`, with its seed.
+fn pooled_share(plan: &Plan, prefix: &Prefix, (ordinal, level): (usize, &Level)) -> (u64, f64) {
+    let seed = plan.level_seed(ordinal);
+    let sharing = plan.sharing(level);
+    let drawn = sharing.requests.unwrap_or(LENGTHS_MAX).clamp(1, LENGTHS_MAX);
+    let length = |index| lengths::draw(&plan.workload.input_words, seed, Purpose::InputLengths, index);
+    let sum: u64 = (0..drawn).map(|index| u64::from(length(index))).sum();
+    let own_words = sum as f64 / drawn as f64;
+    (seed, prefix.pooled_share(Sharing { own_words, ..sharing }))
 }
 
 /// Lengths of a level that are drawn for their mean: it is known to a thousandth of their spread then.

@@ -62,7 +62,7 @@ impl Preview {
             return Vec::new();
         };
         let seed = plan.level_seed(ordinal);
-        let content = Content::new(plan).of_level(level);
+        let content = Content::new(plan).of_level(level, ordinal);
         let preview = |index, offset_ns| {
             let item = Item { seed, phase: Phase::Measured, index };
             Preview {
@@ -236,7 +236,11 @@ fn agents_turn(
         content.stretched(Duration::from_nanos(at_ns.saturating_sub(first_ns))).as_nanos() as u64
     };
     let at_ns = entry.at.filter(|_| !waits);
-    let offset_ns = if content.deck().is_some() { at_ns.map(of_session) } else { at_ns };
+    let offset_ns = if content.deck().is_some() {
+        at_ns.map(of_session)
+    } else {
+        at_ns.map(|at_ns| first_ns.min(at_ns).saturating_add(of_session(at_ns)))
+    };
     LaterTurn {
         after: (after != [turn - 1]).then(|| after.to_vec()),
         pause: waits.then(|| content.pause(item, turn, entry.after_previous)),

@@ -73,6 +73,10 @@ pub enum Refusal {
     Turn(u64),
     /// Nothing is left to send.
     Nothing,
+    /// Pauses are to be others, and there are none.
+    NoPauses,
+    /// Bounds on turns, of sessions of agents that cannot be cut.
+    WholeSessions,
 }
 
 /// One request of a trace.
@@ -287,7 +291,14 @@ impl fmt::Display for Refusal {
                      --trace-errors skip",
                 )
             }
-            Refusal::Nothing => f.write_str("nothing is left to send; give another slice or filter"),
+            Refusal::NoPauses => f.write_str(
+                "it has no sessions with pauses; leave out --session-delay-ratio, --ignore-trace-delays and \
+                 --inter-turn-delay-cap-seconds",
+            ),
+            Refusal::WholeSessions => f.write_str(
+                "sessions of agents are sent whole; leave out --multi-turn-min-turns and --multi-turn-max-turns",
+            ),
+            Refusal::Nothing => f.write_str("nothing is left to send: the file has no request, or its slice and filters leave none; give others"),
         }
     }
 }

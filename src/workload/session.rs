@@ -51,14 +51,13 @@ impl Content {
     /// where it gives none, there is none in a trace.
     #[must_use]
     pub fn pause(&self, item: Item, turn: u16, said: Option<Duration>) -> Duration {
-        let Some(conversation) = self.conversation(item.phase) else { return said.unwrap_or_default() };
+        let Some(conversation) = self.conversation(item.phase) else {
+            return self.stretched(said.unwrap_or_default()).min(self.delays.most);
+        };
         let place = self.place_of(item, turn);
         let drawn = || lengths::draw(&conversation.delay_ms, item.seed, Purpose::TurnPauses, place);
         let pause = said.unwrap_or_else(|| Duration::from_millis(u64::from(drawn())));
-        let most = conversation
-            .delay_max_s
-            .map_or(Duration::MAX, |s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
-        self.stretched(pause).min(most)
+        self.stretched(pause).min(self.delays.most)
     }
 
     /// Whether each turn stands alone, and repeats nothing of what was said.

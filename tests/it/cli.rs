@@ -29,6 +29,7 @@ mod secrets;
 mod selftest;
 mod stored;
 mod tokens;
+mod unwritable;
 mod verdict;
 mod views;
 mod vllm;

@@ -104,6 +104,29 @@ fn capacity_is_found_along_what_is_varied() {
     assert_eq!(run.knee(), None);
 }
 
+/// Of a server that takes 10 ms for the first token of each that is there: with four users 40 ms, whatever the machine.
+#[test]
+fn capacity_of_a_server_is_found_through_its_socket() {
+    let times =
+        model::Fixed { ttft_ms: 0.0, ttft_per_in_flight_ms: 10.0, itl_ms: 0.0, ..model::Fixed::default() };
+    let serving = Settings::serving(model::Serving::Fixed(times));
+    let server = Mock::start(mock::Settings { serving, ..mock::Settings::default() }).unwrap();
+    let slo = Slo { ttft_ms: Some(39.0), ..Slo::default() };
+    let builder = Plan::builder(&format!("http://{}", server.address())).prompt_words(8).output_tokens(1);
+    // Its own loads are those of a run; a search has its own.
+    let plan = builder.users([64, 128]).requests(30).slo(slo).build().unwrap();
+    let search = Search { start: 4.0, max: 8.0, times_max: 2, ..Search::along(Axis::Concurrency) };
+    let run = tokload::find_capacity(&plan, search).unwrap();
+    let answer = &run.capacity().unwrap().answer;
+    assert!(answer.high.is_some_and(|high| high <= 4.0), "{answer:?}");
+    assert!(answer.low.is_none_or(|low| low < 4.0), "{answer:?}");
+    assert_eq!(run.levels()[0].setting.read().unwrap().load.users, Some(4));
+    assert!(run.levels().len() > 1 && run.to_string().contains("capacity: "), "{run}");
+    assert!(run.levels().iter().all(|level| level.counts.failed == 0));
+    let open = Search { start: 0.0, ..search };
+    assert_eq!(tokload::find_capacity(&plan, open).unwrap_err().kind(), ErrorKind::Input);
+}
+
 #[test]
 fn a_search_begins_as_its_plan_says() {
     let search = Search { start: 2.0, ..Search::along(Axis::Concurrency) };

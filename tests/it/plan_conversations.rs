@@ -163,8 +163,8 @@ fn a_range_of_turns_has_the_ends_that_are_not_given_from_the_number() {
         "--multi-turn-min-turns"
     );
     assert_eq!(
-        refused("--multi-turn --dataset-path x --multi-turn-max-turns 8").subject,
-        "--multi-turn-max-turns"
+        refused("--multi-turn --dataset-path x --multi-turn-min-turns 9 --multi-turn-max-turns 8").subject,
+        "--multi-turn-min-turns"
     );
     let drawn = "--multi-turn-num-turns uniform:min=1,max=4 --multi-turn-max-turns 8";
     assert_eq!(refused(drawn).subject, "--multi-turn-max-turns");

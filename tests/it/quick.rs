@@ -15,20 +15,24 @@ const WITHIN_S: f64 = 75.0;
 const COST: Cost = Cost { base_ms: 8.0, per_sequence_ms: 0.5, per_prefill_token_ms: 0.1 };
 
 /// A look at a server whose first request has shown these times, as `quick` would plan it.
-fn look(serving: Serving, (ttft_ms, tpot_ms): (f64, f64)) -> (Found, Vec<LevelResult>) {
+fn look(serving: Serving, times: (f64, f64)) -> (Found, Vec<LevelResult>) {
+    look_within(WITHIN_S, serving, times)
+}
+
+fn look_within(within_s: f64, serving: Serving, (ttft_ms, tpot_ms): (f64, f64)) -> (Found, Vec<LevelResult>) {
     let glance = Glance { ttft_ms, tpot_ms: Some(tpot_ms) };
     let mut plan: Plan = plan_for(1);
     plan.workload.input_words = 128.into();
-    let tokens = first_look::answer_tokens(glance);
+    let tokens = first_look::answer_tokens(glance, within_s);
     plan.workload.output_tokens = tokens.into();
     let usual = Slo { ttft_ms: Some(500.0), tpot_ms: Some(50.0), ..Slo::default() };
     plan.slo = first_look::limits(glance, usual);
-    first_look::set(&mut plan, first_look::answer_ms(glance, tokens), WITHIN_S);
+    first_look::set(&mut plan, first_look::answer_ms(glance, tokens), within_s);
     plan.validate().unwrap();
     let (found, levels) =
         search(&plan, Settings { serving: model::Settings::serving(serving), ..Settings::default() });
     let took_s = (levels.last().unwrap().span.t2 - levels[0].span.t0).as_secs_f64();
-    assert!(took_s <= WITHIN_S, "{took_s} s");
+    assert!(took_s <= within_s, "{took_s} s");
     assert_eq!((found.trials[0].load, found.trials[0].stage), (1.0, Stage::Alone));
     (found, levels)
 }
@@ -127,4 +131,17 @@ fn a_server_that_never_answers_in_time_is_left() {
     let fixed = Fixed { ttft_ms: 600e3, itl_ms: 1.0, ..Fixed::default() };
     let (found, levels) = look(Serving::Fixed(fixed), (0.0, 0.0));
     assert_eq!((found.answer.low, levels.len()), (None, 1), "{:?}", found.answer);
+}
+
+/// What `quick --max-time 15` and `20` leave for loads, at the speeds of the built-in mock server.
+#[test]
+fn a_short_look_has_an_answer_too() {
+    for within_s in [9.0, 13.0, 15.0] {
+        let server = with(4);
+        let first = (server.cost.step_ms(1, 128), server.cost.step_ms(1, 0));
+        let (found, _) = look_within(within_s, Serving::Batching(server), first);
+        let answer = &found.answer;
+        assert!(answer.low.is_some_and(|low| (4.0..=8.0).contains(&low)), "{within_s}: {answer:?}");
+        assert!(found.trials.len() > 1, "{within_s}: {found:?}");
+    }
 }

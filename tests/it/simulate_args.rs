@@ -26,7 +26,8 @@ fn refused(line: &str) -> String {
 
 #[test]
 fn a_simulation_is_a_valid_plan_that_asks_nobody_and_repeats() {
-    let Ordered { order, model, explain, fit } = ordered("--max-concurrency 1,2,4").unwrap();
+    let Ordered { order, model, max_model_len, explain, fit } = ordered("--max-concurrency 1,2,4").unwrap();
+    assert_eq!(max_model_len, None);
     assert_eq!(order.plan.validate(), Ok(()));
     assert_eq!(order.plan.target.endpoints, [Endpoint { url: NOBODY.to_owned() }]);
     assert_eq!(order.plan.target.models, [SIMULATED]);

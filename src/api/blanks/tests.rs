@@ -106,3 +106,12 @@ fn what_is_no_placeholder_is_refused_with_those_that_are() {
         assert!(pieces(text).is_ok());
     }
 }
+
+#[test]
+fn a_placeholder_that_is_not_closed_is_told() {
+    for text in ["r-{{index", "{{random:1:2}", "{\"a\": \"{{prompt\"}"] {
+        let wrong = pieces(text).unwrap_err();
+        assert!(wrong.contains("without }} behind it"), "{text}: {wrong}");
+    }
+    assert!(pieces("{{ index").is_ok() && pieces("{{{{index").is_ok(), "these are no placeholders");
+}

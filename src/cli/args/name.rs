@@ -6,6 +6,7 @@ use super::{
     CheckArgs, CompareArgs, FindCapacityArgs, ImportArgs, LintArgs, MergeArgs, MockServerArgs, QuickArgs,
     ReportArgs, RunArgs, SelftestArgs, ShareArgs, SimulateArgs,
 };
+use crate::cli::aliases::Tool;
 use crate::cli::model_options::ModelArgs;
 use crate::cli::{help, lint, simulate};
 
@@ -164,6 +165,6 @@ impl Name {
     /// Its help.
     #[must_use]
     pub fn help(self) -> String {
-        help::of_command(self)
+        help::of_command(self, Tool::Tokload)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::path::Path;
 
 use crate::cli::failure::Failure;
 use crate::mock::{Account, Fault, Write};
@@ -22,13 +23,13 @@ impl Output {
         let Some(path) = path else { return Ok(None) };
         match File::create(path) {
             Ok(file) => Ok(Some(Output { path: path.to_owned(), file })),
-            Err(error) => Err(Failure::own(format!("cannot write {path}: {error}"))),
+            Err(error) => Err(Failure::unwritable(Path::new(path), &error)),
         }
     }
 
     pub(super) fn write(mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes);
-        written.map_err(|error| Failure::own(format!("cannot write {}: {error}", self.path)))
+        written.map_err(|error| Failure::unwritable(Path::new(&self.path), &error))
     }
 }
 

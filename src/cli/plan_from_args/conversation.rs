@@ -1,7 +1,7 @@
 //! Sessions of several turns, by the options of every tool.
 
 use super::lengths::{deviation, varying_around};
-use super::{RunArgs, value};
+use super::{RunArgs, trace, value};
 use crate::plan::{Conversation, Distribution, Error, Lengths, Replies, Timing, TurnShares, Workload};
 use crate::workload::trace::Format;
 
@@ -17,8 +17,10 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         let words: u32 = value::integer("--user-context-prompt-length", text)?;
         workload.context_words = (words > 0).then_some(words);
     }
-    let turns = turns(args)?;
+    let is_bounded = bound_turns(args, workload)?;
+    let turns = turns(args, workload.data.is_some())?;
     let asked = args.multi_turn
+        || is_bounded
         || turns.as_ref().is_some_and(|turns| turns.fixed() != Some(1))
         || names_conversations(args);
     if asked && workload.conversation.is_none() {
@@ -29,7 +31,10 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         workload.conversation = None;
     }
     timing(args, workload)?;
-    let Some(conversation) = &mut workload.conversation else { return without(args) };
+    let has_file = workload.data.is_some() || workload.trace.is_some() || args.dataset_path.is_some();
+    let Some(conversation) = &mut workload.conversation else {
+        return without(args, workload.trace.is_some() || trace::is_asked(args));
+    };
     if let Some(turns) = turns {
         conversation.turns = turns;
     }
@@ -60,7 +65,12 @@ pub(super) fn set(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> 
         // vLLM's 0: as the first turn.
         conversation.later_words = (words.fixed() != Some(0)).then_some(words);
     }
-    value::set(&mut conversation.replies, "--replies", &args.replies, replies)
+    value::set(&mut conversation.replies, "--replies", &args.replies, replies)?;
+    if args.replies.is_some() && conversation.replies == Replies::Recorded && !has_file {
+        let remedy = "give --dataset-path FILE, or live";
+        return Err(Error::new("--replies", "recorded are those of a data set, and there is none", remedy));
+    }
+    Ok(())
 }
 
 /// By which times recorded sessions go.
@@ -97,11 +107,27 @@ fn timing(args: &RunArgs, workload: &mut Workload) -> Result<(), Error> {
     Ok(())
 }
 
+/// Bounds the turns of a data set's conversations, where an option does; whether one did. The most is as in vLLM, which
+/// cuts conversations off there and takes no notice of the fewest.
+fn bound_turns(args: &RunArgs, workload: &mut Workload) -> Result<bool, Error> {
+    let Some(data) = &mut workload.data else { return Ok(false) };
+    let filter = &mut data.filter;
+    for (option, text, place) in [
+        ("--multi-turn-min-turns", &args.multi_turn_min_turns, &mut filter.turns_min),
+        ("--multi-turn-max-turns", &args.multi_turn_max_turns, &mut filter.turns_max),
+    ] {
+        if let Some(text) = text {
+            *place = Some(value::integer::<u32>(option, text)?).filter(|turns| *turns > 0);
+        }
+    }
+    Ok(filter.turns_min.is_some() || filter.turns_max.is_some())
+}
+
 /// The number of turns, if an option says.
-fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
+fn turns(args: &RunArgs, has_file: bool) -> Result<Option<Lengths>, Error> {
     let option = "--multi-turn-num-turns";
     let given = args.multi_turn_num_turns.as_deref().map(|text| value::lengths(option, text)).transpose()?;
-    let given = range(args, given.as_ref())?.or(given);
+    let given = range(args, given.as_ref(), has_file)?.or(given);
     let Some(text) = &args.session_turns_stddev else { return Ok(given) };
     let option = "--session-turns-stddev";
     let spread = deviation(option, text)?;
@@ -113,7 +139,10 @@ fn turns(args: &RunArgs) -> Result<Option<Lengths>, Error> {
 }
 
 /// The number of turns as a range, each end of which is that of `--multi-turn-num-turns` if it is not given, as in vLLM.
-fn range(args: &RunArgs, given: Option<&Lengths>) -> Result<Option<Lengths>, Error> {
+fn range(args: &RunArgs, given: Option<&Lengths>, has_file: bool) -> Result<Option<Lengths>, Error> {
+    if has_file {
+        return Ok(None);
+    }
     let end = |option: &str, text: &Option<String>| match text {
         None => Ok(None),
         Some(text) => value::integer::<u32>(option, text).map(|turns| (turns > 0).then_some(turns)),
@@ -124,9 +153,9 @@ fn range(args: &RunArgs, given: Option<&Lengths>) -> Result<Option<Lengths>, Err
         return Ok(None);
     }
     let option = if ends.0.is_some() { least } else { most };
-    if args.dataset_path.is_some() || args.trace.is_some() {
-        let remedy = "leave it out: the turns of a file are the file's";
-        return Err(Error::new(option, "draws numbers of turns, and a file has its own", remedy));
+    if args.trace.is_some() {
+        let remedy = "leave it out: the turns of a trace are the trace's";
+        return Err(Error::new(option, "draws numbers of turns, and a trace has its own", remedy));
     }
     let usual = match given {
         None => Conversation::default().turns.fixed(),
@@ -184,17 +213,18 @@ fn replies(option: &str, text: &str) -> Result<Replies, Error> {
     }
 }
 
-fn without(args: &RunArgs) -> Result<(), Error> {
+/// Refuses what says how conversations go, where there are none; a trace may have sessions with pauses of their own.
+fn without(args: &RunArgs, has_trace: bool) -> Result<(), Error> {
     let zero = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().parse() == Ok(0.0));
     let one = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().parse() == Ok(1.0));
     for (option, is_nothing) in [
         ("--multi-turn-delay-ms", zero(&args.multi_turn_delay_ms)),
         ("--session-turn-delay-stddev", zero(&args.session_turn_delay_stddev)),
-        ("--session-delay-ratio", one(&args.session_delay_ratio)),
+        ("--session-delay-ratio", has_trace || one(&args.session_delay_ratio)),
         ("--per-turn-input-len", zero(&args.per_turn_input_len)),
         ("--replies", args.replies.is_none()),
-        ("--inter-turn-delay-cap-seconds", args.inter_turn_delay_cap_seconds.is_none()),
-        ("--ignore-trace-delays", !args.ignore_trace_delays),
+        ("--inter-turn-delay-cap-seconds", has_trace || args.inter_turn_delay_cap_seconds.is_none()),
+        ("--ignore-trace-delays", has_trace || !args.ignore_trace_delays),
         ("--multi-turn-prefix-global-ratio", zero(&args.multi_turn_prefix_global_ratio)),
         ("--multi-turn-prefix-conversation-ratio", zero(&args.multi_turn_prefix_conversation_ratio)),
     ] {

@@ -74,6 +74,13 @@ fn options(args: &RunArgs, trace: &mut Trace) -> Result<(), Error> {
             *place = Some(value::integer(option, text)?);
         }
     }
+    value::set(&mut trace.delay_ratio, "--session-delay-ratio", &args.session_delay_ratio, value::number)?;
+    if args.ignore_trace_delays {
+        trace.delay_ratio = 0.0;
+    }
+    if let Some(text) = &args.inter_turn_delay_cap_seconds {
+        trace.delay_max_s = Some(value::seconds("--inter-turn-delay-cap-seconds", text)?);
+    }
     if let Some(text) = &args.trace_block_tokens {
         trace.block_tokens = Some(value::integer("--trace-block-tokens", text)?);
     }

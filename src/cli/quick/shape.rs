@@ -20,10 +20,16 @@ pub(super) struct Shaped {
     pub(super) answer: Duration,
 }
 
-/// Asks once, and gives the plan the length of its answers and, unless the user gave some, its limits.
-pub(super) fn shape(plan: &mut Plan, ready: Ready, has_limits: bool) -> Result<Shaped, Failure> {
+/// Asks once, and gives the plan the length of its answers, of which there is to be time for enough within about `within_s`,
+/// and, unless the user gave some, its limits.
+pub(super) fn shape(
+    plan: &mut Plan,
+    ready: Ready,
+    has_limits: bool,
+    within_s: f64,
+) -> Result<Shaped, Failure> {
     let glance = glance(plan, &ready)?;
-    let tokens = first_look::answer_tokens(glance);
+    let tokens = first_look::answer_tokens(glance, within_s);
     plan.workload.output_tokens = tokens.into();
     let usual = plan.slo;
     if !has_limits {

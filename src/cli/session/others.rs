@@ -44,28 +44,38 @@ impl Session {
         Ok(())
     }
 
-    /// Writes what other tools would have written; returns the names.
+    /// Writes what other tools would have written; returns the names. Why some is not there goes to `failures`.
     pub(super) fn save_others(
         &self,
         run: &RunFile,
         others: &Others,
         stored: Option<&Path>,
         slo: &Slo,
-    ) -> Result<Vec<PathBuf>, Failure> {
+        failures: &mut Vec<Failure>,
+    ) -> Vec<PathBuf> {
         let dir = self.output.dir.as_deref();
-        let mut saved = Vec::new();
+        let mut written = Vec::new();
         if let Some(file) = self.output.vllm.as_ref().and_then(|wanted| wanted.file.as_ref()) {
-            saved.extend(vllm_result::save(run, &others.vllm, file, dir)?);
+            written.push(vllm_result::save(run, &others.vllm, file, dir));
         }
         if self.output.aiperf.as_ref().is_some_and(|wanted| wanted.is_saved) {
-            saved.extend(aiperf_result::save(run, &others.aiperf, dir)?);
+            written.push(aiperf_result::save(run, &others.aiperf, dir));
         }
         if let Some(stored) = stored.filter(|_| !self.output.exports.is_empty()) {
-            let loaded = Loaded::open(stored).map_err(Failure::own)?;
-            for export in &self.output.exports {
-                saved.extend(export.write(&loaded, slo)?);
+            match Loaded::open(stored) {
+                Ok(loaded) => {
+                    written.extend(self.output.exports.iter().map(|export| export.write(&loaded, slo)));
+                }
+                Err(error) => failures.push(Failure::own(error)),
             }
         }
-        Ok(saved)
+        let mut saved = Vec::new();
+        for files in written {
+            match files {
+                Ok(files) => saved.extend(files),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        saved
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Ordered, SIMULATED};
+use crate::cli::aliases::Tool;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::run::{Gate, conclude, show};
@@ -21,14 +22,18 @@ use crate::workload::{Mix, Script};
 
 /// Runs the levels in virtual time, shows the table and saves the run.
 pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<String>) -> Result<Exit, Failure> {
-    let Ordered { order, model, explain, .. } = ordered;
+    let Ordered { order, model, max_model_len, explain, .. } = ordered;
     let clock = RunClock::start();
     let files = Files::open(&order.output, &clock)?;
-    let server = server(&model)?;
+    let server = server(&model, max_model_len)?;
     let blocks = ScriptBlocks::of(script.as_ref());
     let target = Arc::new(target(&order.plan, script)?);
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
-    let warnings = lint::warnings(&order.plan, &Surroundings { simulated: true, ..Surroundings::default() });
+    let warnings = {
+        let around =
+            Surroundings { simulated: true, context_tokens: max_model_len, ..Surroundings::default() };
+        lint::warnings(&order.plan, &around, Tool::Tokload)
+    };
     let mut output = order.output;
     if let Ok(text) = serde_json::to_string(&model) {
         output.metadata.push((SIMULATED_SERVER.to_owned(), text));
@@ -54,10 +59,15 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
 }
 
 /// The modelled server, which answers to [`SIMULATED`].
-pub(in crate::cli) fn server(model: &crate::model::Settings) -> Result<Paper, Failure> {
+///
+/// `max_model_len` is the longest context in tokens; `None` for no limit.
+pub(in crate::cli) fn server(
+    model: &crate::model::Settings,
+    max_model_len: Option<u32>,
+) -> Result<Paper, Failure> {
     let settings = Settings {
         model: SIMULATED.to_owned(),
-        max_model_len: u32::MAX,
+        max_model_len: max_model_len.unwrap_or(u32::MAX),
         serving: model.clone(),
         ..Settings::default()
     };

@@ -20,7 +20,7 @@ pub(super) fn headline(run: &RunFile) -> Vec<String> {
     lines.extend(why(binding.as_ref()));
     lines.extend(places::sentence(block, run.target.kind.as_deref()));
     lines.extend(judged_again.then(|| unmeasured(&search, block)).into_iter().flatten());
-    lines.extend(caveats(&search, answer, *judged_again));
+    lines.extend(caveats(&search, answer, *judged_again, run.resume_command()));
     lines
 }
 
@@ -152,13 +152,13 @@ fn both(below: Option<&Medians>, above: &Medians, of: fn(&Medians) -> Option<f64
 }
 
 /// What the answer has to be read with.
-fn caveats(search: &Search, answer: &Answer, judged_again: bool) -> Vec<String> {
+fn caveats(search: &Search, answer: &Answer, judged_again: bool, resume: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     match answer.ending {
-        Ending::BrokenOff => lines.push(
-            "the search was broken off: what is said holds so far; go on with tokload find-capacity --resume"
-                .to_owned(),
-        ),
+        Ending::BrokenOff => {
+            let go_on = resume.map_or_else(String::new, |resume| format!("; go on with {resume}"));
+            lines.push(format!("the search was broken off: what is said holds so far{go_on}"));
+        }
         Ending::AllHold => {
             lines.push(format!("{} is the highest load that was to be tried (--max)", search.max));
         }

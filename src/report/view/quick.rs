@@ -10,7 +10,7 @@ use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{EnvironmentBlock, LevelBlock};
 use crate::stats::Quantile;
-use crate::strategy::{Binding, Cause, Ending, Found, Trial};
+use crate::strategy::{Binding, Cause, Ending, Found, Trial, budget};
 
 /// The lines, the most important one first.
 pub(super) fn headline(run: &RunFile, found: &Found, search: &Search) -> Vec<String> {
@@ -38,12 +38,14 @@ fn first(found: &Found, search: &Search, plan: &Plan) -> String {
         (Some(low), high) => {
             let sure = share(answer.confidence);
             let end = match high {
+                Some(high) if !answer.decided => format!("; whether {high} users are too many stayed open"),
                 Some(high) => {
                     format!("; {high} users are too many: {}", beyond(high).trim_end_matches(" there"))
                 }
                 None => "; no load was tried that is too much".to_owned(),
             };
-            format!("{} served well ({sure} % sure): {kept}{end}", users(search, low, high))
+            let who = users(search, low, high.filter(|_| answer.decided), high.is_some());
+            format!("{who} served well ({sure} % sure): {kept}{end}")
         }
         (None, Some(high)) if answer.ending == Ending::NothingHolds => {
             let who = if high == 1.0 {
@@ -58,13 +60,21 @@ fn first(found: &Found, search: &Search, plan: &Plan) -> String {
              few to show that {kept}",
             answer.requests
         ),
-        (None, _) => format!("how many users are served well is not known; that would be that {kept}"),
+        (None, _) => {
+            let alone = found.trials.first().and_then(|trial| trial.judged).filter(|judged| judged.n > 0);
+            let seen =
+                alone.map(|judged| format!("; of {} requests of one user {} did", judged.n, judged.good));
+            let seen = seen.unwrap_or_default();
+            format!("how many users are served well is not known; that would be that {kept}{seen}")
+        }
     }
 }
 
-/// `up to 5 users at once are`
-fn users(search: &Search, low: f64, high: Option<f64>) -> String {
+/// `up to 5 users at once are`; `high` is too many, and `is_open` says that there is a load of which that is not known.
+fn users(search: &Search, low: f64, high: Option<f64>, is_open: bool) -> String {
     match high {
+        None if is_open && low == 1.0 => "one user, and perhaps more, is".to_owned(),
+        None if is_open => format!("at least {low} users at once are"),
         None => format!("{low} users at once and probably more are"),
         Some(high) if high - 1.0 <= low && low == 1.0 => "one user at a time is".to_owned(),
         Some(high) if high - 1.0 <= low => format!("up to {low} users at once are"),
@@ -165,8 +175,18 @@ fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
     let is_unconfirmed = answer.confidence < 0.99 && answer.low.is_some();
     match answer.ending {
         Ending::BrokenOff => {
-            let why = if run.interrupted { "it was interrupted" } else { "there was no time for more" };
-            lines.push(format!("{why}: tokload find-capacity --resume goes on with the saved run"));
+            let why = match short_by(run, search, found) {
+                _ if run.interrupted => "it was interrupted".to_owned(),
+                Some(look_s) => format!(
+                    "there was no time for more than one user: a load of {} takes a look of {look_s} s at these answers, \
+                     and this one had {:.0} s (--max-time)",
+                    search.start,
+                    search.within_s.unwrap_or_default()
+                ),
+                None => "there was no time for more".to_owned(),
+            };
+            let go_on = run.resume_command().map(|resume| format!("; {resume} goes on with it"));
+            lines.push(why + &go_on.unwrap_or_default());
         }
         Ending::AllHold => lines.push(format!("{} users are the most that a quick look tries", search.max)),
         Ending::Found if is_unconfirmed => lines.push(
@@ -175,10 +195,21 @@ fn caveats(run: &RunFile, search: &Search, found: &Found) -> Vec<String> {
         ),
         Ending::Found | Ending::NotTried | Ending::NothingHolds | Ending::TooFew => {}
     }
-    if let (false, Some(high)) = (answer.decided || answer.ending == Ending::TooFew, answer.high) {
+    let is_open = !answer.decided && answer.low.is_none() && answer.ending != Ending::TooFew;
+    if let (true, Some(high)) = (is_open, answer.high) {
         lines.push(format!("{high} users stayed undecided and count as too many"));
     }
     lines
+}
+
+/// How long a look would have to be to try more than one user, s, whole; `None` where more was tried, or nothing is known of
+/// the one.
+fn short_by(run: &RunFile, search: &Search, found: &Found) -> Option<u64> {
+    let [alone] = &found.trials[..] else { return None };
+    let needed_s = budget::look_s(search, alone.medians.e2e_ms? / 1e3).ceil();
+    let is_short = found.answer.ending == Ending::BrokenOff && !run.interrupted;
+    // `as` saturates.
+    (is_short && needed_s > search.within_s?).then_some(needed_s as u64)
 }
 
 /// A level of this run.

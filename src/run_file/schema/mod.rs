@@ -270,6 +270,17 @@ pub const SIMULATED_SERVER: &str = "simulated_server";
 pub const VIRTUAL_CLOCK: &str = "virtual";
 
 impl RunFile {
+    /// Why a run that was not to be saved has no records.
+    pub const UNSAVED: &str = "the run was not saved";
+
+    /// The words that go on with the search of this run, where it ended before its end; `None` where nothing can go on: it
+    /// lies in no file, or a simulation would only repeat itself.
+    #[must_use]
+    pub fn resume_command(&self) -> Option<&'static str> {
+        let is_kept = self.records_absent.as_deref() != Some(RunFile::UNSAVED);
+        (is_kept && !self.is_simulated()).then_some("tokload find-capacity --resume FILE")
+    }
+
     /// Whether no server was measured but a model of one asked, in virtual time: its endpoint is nobody's.
     #[must_use]
     pub fn is_simulated(&self) -> bool {

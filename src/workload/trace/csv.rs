@@ -19,6 +19,31 @@ pub(super) struct Records {
     bytes_max: usize,
     text: Vec<u8>,
     ends: Vec<usize>,
+    quoting: Quoting,
+}
+
+/// Where in a field the input stands, as far as quotes go: a file must not end inside of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Quoting {
+    /// At its beginning.
+    #[default]
+    Before,
+    /// In a field without quotes, in which one means itself, or behind the quotes.
+    Outside,
+    Inside,
+    /// Behind a quote that ends the field, unless another one follows.
+    Perhaps,
+}
+
+impl Quoting {
+    fn pass(self, bytes: &[u8]) -> Quoting {
+        bytes.iter().fold(self, |at, byte| match (at, byte) {
+            (Quoting::Inside, b'"') => Quoting::Perhaps,
+            (Quoting::Inside, _) | (Quoting::Before | Quoting::Perhaps, b'"') => Quoting::Inside,
+            (_, b',' | b'\n' | b'\r') => Quoting::Before,
+            _ => Quoting::Outside,
+        })
+    }
 }
 
 /// One record, all of it UTF-8.
@@ -44,6 +69,7 @@ impl Records {
             bytes_max,
             text: Vec::new(),
             ends: Vec::new(),
+            quoting: Quoting::Before,
         }
     }
 
@@ -64,6 +90,7 @@ impl Records {
     /// Goes on at a record to which the input has been moved.
     pub(super) fn resume(&mut self, at: At) {
         self.core.reset();
+        self.quoting = Quoting::Before;
         self.next = at;
     }
 
@@ -106,6 +133,8 @@ impl Records {
                 &mut self.ends[filled.fields..],
             );
             self.next.pass(&available[..used]);
+            self.quoting = self.quoting.pass(&available[..used]);
+            let is_at_the_end = available.is_empty();
             input.consume(used);
             filled.bytes += wrote;
             filled.fields += ended;
@@ -120,6 +149,9 @@ impl Records {
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     is_too_long = true;
                     filled = Filled { bytes: 0, fields: 0 };
+                }
+                ReadRecordResult::Record if is_at_the_end && self.quoting == Quoting::Inside => {
+                    return Err(Fault::of_record(Reason::CutOff));
                 }
                 ReadRecordResult::Record if is_too_long => return Err(Fault::of_record(Reason::TooLong)),
                 ReadRecordResult::Record => return Ok(Some(filled)),

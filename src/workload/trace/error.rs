@@ -78,10 +78,14 @@ pub enum Reason {
     TooLong,
     /// More than the 32 bits of a length or the 64 of a time in nanoseconds.
     TooLarge,
+    /// More blocks than the prompt has tokens for.
+    TooMany,
     /// A word that has no meaning here.
     Unknown,
     /// Another number of fields than the header.
     Width,
+    /// None at all, where one is the least.
+    Zero,
 }
 
 /// What a malformed record does.
@@ -163,8 +167,10 @@ impl fmt::Display for Reason {
             Reason::TooDeep => "nested too deep",
             Reason::TooLong => "longer than 64 MiB",
             Reason::TooLarge => "too large",
+            Reason::TooMany => "more blocks than the prompt has tokens for",
             Reason::Unknown => "unknown",
             Reason::Width => "not as many fields as the header has",
+            Reason::Zero => "0, and a request has one token at least",
         })
     }
 }

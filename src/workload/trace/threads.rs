@@ -98,6 +98,26 @@ impl Threads {
         Ok((threads, known.named))
     }
 
+    /// The same without the sessions of fewer than `least` turns, and without what goes beyond `most` turns of the others;
+    /// with how many sessions are left out, and how many turns are cut off.
+    #[must_use]
+    pub fn limited(self, least: u32, most: u32) -> (Threads, u64, u64) {
+        let (mut left_out, mut cut) = (0, 0);
+        let (mut turns, mut starts) = (Vec::new(), vec![0_u32]);
+        for session in 0..self.len() {
+            let (start, count) = (self.starts[session] as usize, self.turns(session));
+            if count < least {
+                left_out += 1;
+                continue;
+            }
+            let kept = count.min(most);
+            cut += u64::from(count - kept);
+            turns.extend_from_slice(&self.turns[start..start + kept as usize]);
+            starts.push(turns.len() as u32);
+        }
+        (Threads { turns: turns.into(), starts: starts.into(), ..self }, left_out, cut)
+    }
+
     /// How many sessions there are.
     #[must_use]
     pub fn len(&self) -> usize {

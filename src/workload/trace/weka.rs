@@ -353,8 +353,20 @@ impl Agent<'_> {
         let ids = object.get("hash_ids").map(|found| found.ids()).transpose()?;
         let Head { block_tokens, scope, ordinal, .. } = *self.head;
         let blocks = ids.map(|ids| Blocks { ids, block_tokens, scope });
-        let (output_tokens, model) = (object.needed("out")?.count()?, object.text(&["model"])?);
-        let prompt = Prompt::Tokens { count: object.needed("in")?.count()?, blocks };
+        let tokens = |name| {
+            let found = object.needed(name)?;
+            NonZeroU32::new(found.count()?).map(u32::from).ok_or(found.fault(Reason::Zero))
+        };
+        let (output_tokens, model) = (tokens("out")?, object.text(&["model"])?);
+        let input_tokens = tokens("in")?;
+        // The last block may be begun only.
+        if blocks
+            .as_ref()
+            .is_some_and(|blocks| blocks.ids.len() > input_tokens.div_ceil(block_tokens.max(1)) as usize)
+        {
+            return Err(Fault::of_field("hash_ids", Reason::TooMany));
+        }
+        let prompt = Prompt::Tokens { count: input_tokens, blocks };
         let (after, pause_ns) = thread.next_after(at, think);
         let offset = self.record.1 + (text.as_ptr() as usize - self.record.0.as_ptr() as usize) as u64;
         let node = Node { session: ordinal - 1, number: *count, after, pause_ns, offset };

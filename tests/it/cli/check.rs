@@ -31,6 +31,7 @@ fn a_regression_ends_with_1_and_equal_runs_with_0() {
     // The same run is never worse than itself, and what cannot be told is said.
     let said = dir.tokload("check base.json --baseline base.json --strict");
     assert_eq!(said.code, 1, "{said:?}");
+    assert_eq!(said.out.matches("base.json is simulated").count(), 1, "once is enough: {}", said.out);
     assert!(said.out.contains("\ninconclusive: "), "{}", said.out);
     assert!(said.out.contains(" would decide"), "{}", said.out);
     assert_eq!(said.err, "tokload: inconclusive (--strict)\n");

@@ -111,3 +111,78 @@ fn a_parquet_file_is_told_by_its_beginning() {
         if cfg!(feature = "parquet") { "Parquet" } else { "cargo build --release --features parquet" };
     said.refuses(2, &["--dataset-path a.parquet: ", wanted]);
 }
+
+#[test]
+fn what_holds_no_requests_is_told_for_what_it_is() {
+    let dir = Dir::new();
+    fs::write(dir.path("empty.json"), " \n").unwrap();
+    fs::write(dir.path("quote.csv"), "prompt\n\"one\ntwo\n").unwrap();
+    let line = "run --base-url h:1 -c 1 --dry-run";
+    for (more, said) in [
+        ("--dataset-path /dev/zero", "/dev/zero: is a device or a pipe"),
+        ("--trace /dev/zero", "/dev/zero: is a device or a pipe"),
+        ("--dataset-path .", "is a folder"),
+        ("--dataset-path none.json", "No such file"),
+        ("--dataset-path empty.json --dataset-name weka", "the file is empty"),
+        ("--trace empty.json --trace-format weka", "the file is empty"),
+        ("--dataset-path quote.csv", "quote.csv:2: the file ends inside of this record"),
+        ("--multi-turn --replies recorded", "recorded are those of a data set"),
+        ("--header X-Id={{index", "{{index without }}"),
+        ("--config /dev/zero", "is longer than 64 MiB"),
+    ] {
+        dir.tokload(&format!("{line} {more}")).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn bounds_on_turns_are_taken_for_a_file_of_conversations() {
+    let dir = Dir::new();
+    fs::write(dir.path("c.jsonl"), "{\"turns\":[\"1\",\"2\",\"3\"]}\n{\"turns\":[\"x\"]}\n").unwrap();
+    let line = "run --base-url h:1 -c 1 --dataset-path c.jsonl --dry-run --multi-turn-max-turns 2 --multi-turn-min-turns 2";
+    let said = dir.tokload(line);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(
+        said.err.contains("1 session of 2 turns; left out: 1 later turn, 1 filtered prompt"),
+        "{}",
+        said.err
+    );
+    assert!(said.out.contains("turns_max = 2"), "{}", said.out);
+    let agents = format!("{}/tests/traces/agents.json", env!("CARGO_MANIFEST_DIR"));
+    dir.tokload(&format!(
+        "run --base-url h:1 -c 1 --dataset-path {agents} --dataset-name weka --multi-turn-max-turns 2"
+    ))
+    .refuses(2, &["sessions of agents are sent whole"]);
+    let profile =
+        format!("profile -m m -u h:1 --input-file {agents} --custom-dataset-type weka_trace --dry-run");
+    let said = dir.tokload(&profile);
+    assert!(said.code == 0 && said.err.contains("weka data: 3 sessions"), "{said:?}");
+}
+
+#[test]
+fn pauses_of_a_trace_of_agents_are_cut_left_out_or_stretched() {
+    let dir = Dir::new();
+    let agents = format!("{}/tests/traces/agents.json", env!("CARGO_MANIFEST_DIR"));
+    let turns = |more: &str| {
+        let said = dir.tokload(&format!("run --base-url h:1 --trace {agents} --dry-run {more}"));
+        assert_eq!(said.code, 0, "{more}: {said:?}");
+        let lines = said.out.lines().filter_map(|line| line.strip_prefix("#   turn 2 "));
+        lines.map(|line| line.split(',').next().unwrap().to_owned()).next().unwrap()
+    };
+    // It was sent 3 s after the first, whose answer took one; the think time is 2 s.
+    assert_eq!(turns(""), "at 3.000000 s");
+    assert_eq!(turns("--session-delay-ratio 0.5"), "at 1.500000 s");
+    assert_eq!(turns("--timing-strategy think-only --session-delay-ratio 0.5"), "1s after the answer");
+    assert_eq!(turns("--inter-turn-delay-cap-seconds 0.5"), "500ms after the answer");
+    assert_eq!(turns("--ignore-trace-delays"), "at once after the answer");
+    let refused = |more: &str, said: &str| {
+        dir.tokload(&format!("run --base-url h:1 --dry-run {more}")).refuses(2, &[said]);
+    };
+    let cap = "--inter-turn-delay-cap-seconds 1";
+    refused(
+        &format!("--trace {agents} --timing-strategy original {cap}"),
+        "nothing pauses at recorded times",
+    );
+    let plain = format!("{}/tests/traces/azure_llm_2023.csv", env!("CARGO_MANIFEST_DIR"));
+    refused(&format!("--trace {plain} {cap}"), "it has no sessions with pauses");
+    refused(cap, "says how conversations go, and there are none");
+}

@@ -263,3 +263,15 @@ fn a_context_that_is_full_ends_the_search_for_the_longest_prompts() {
     assert_eq!(second["capacity"]["binding"]["cause"], "context_limit");
     assert_eq!(second["capacity"]["trials"][2]["too_long"], true);
 }
+
+#[test]
+fn a_modelled_server_has_a_context_where_it_is_said() {
+    let dir = Dir::new();
+    let line =
+        "simulate --find-capacity --vary input-len --max-model-len 500 --random-output-len 4 --no-save";
+    let said = dir.tokload(line);
+    let shown = said.shows(0).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("refuses requests as too long for its context (context limit)"), "{shown}");
+    dir.tokload("simulate --max-model-len 0").refuses(2, &["--max-model-len", "give 1 or more"]);
+    dir.tokload("run --max-model-len 500").refuses(2, &["--max-model-len", "is the server's limit"]);
+}

@@ -78,3 +78,24 @@ fn what_cannot_be_shared_is_refused_with_what_to_do() {
         dir.tokload(&format!("simulate {options}")).refuses(2, &[wrong]);
     }
 }
+
+/// Without its own share each level after the first would find four fifths.
+#[test]
+fn every_level_of_a_search_has_the_hit_fraction_asked_for() {
+    let dir = Dir::new();
+    dir.tokload(
+        "simulate --find-capacity --max 4 --prefix-cache --random-prefix-len 320 --random-input-len 80 \
+         --prefix-hit-fraction 0.5 --random-output-len 2 --num-prompts 400 --output-file run.json",
+    )
+    .shows(0);
+    let run: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.path("run.json")).unwrap()).unwrap();
+    let levels = run["levels"].as_array().unwrap();
+    assert!(levels.len() > 2);
+    for level in levels {
+        let reuse = &level["reuse"];
+        let of = |name: &str| reuse[name].as_f64().unwrap();
+        let share = of("found_tokens") / of("prompt_tokens");
+        assert!((share - 0.5).abs() < 0.12, "{share}: {}", level["label"]);
+    }
+}

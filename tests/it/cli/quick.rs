@@ -53,11 +53,33 @@ fn ctrl_c_keeps_what_was_measured() {
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     let said = running.end();
     let out = said.shows(130).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(out.contains("it was interrupted: tokload find-capacity --resume"), "{out}");
+    assert!(out.contains("it was interrupted; tokload find-capacity --resume FILE goes on"), "{out}");
     let stored = json(&dir.path("run.json"));
     assert_eq!(stored["interrupted"], true);
     assert!(stored["levels"][0]["counts"]["ok"].as_u64().unwrap() >= 5, "{stored}");
     assert_eq!(dir.tokload("report run.json").numbers(), said.numbers());
+}
+
+#[test]
+fn nobody_is_sent_to_a_run_that_lies_nowhere() {
+    let canned = Canned::start(|asked| {
+        if !asked.is_post() {
+            return models();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        stream()
+    });
+    for line in ["quick -q --no-save", "find-capacity -q --no-save --goodput ttft:500 --model m"] {
+        let dir = Dir::new();
+        let before = canned.posts();
+        let running = dir.start(&format!("{line} --base-url {}", canned.url()));
+        canned.wait_for_posts(before + 8);
+        kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
+        let said = running.end();
+        let out = said.shows(130).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(out.contains("interrupted") || out.contains("broken off"), "{out}");
+        assert!(!out.contains("--resume"), "{out}");
+    }
 }
 
 #[test]

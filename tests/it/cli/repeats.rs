@@ -92,3 +92,11 @@ fn a_level_goes_on_until_its_figure_is_known_and_says_so() {
     assert!(few.numbers().contains("! poisson 8/s: attainment"), "{few:?}");
     assert!(few.numbers().contains("not within ±0.1 % after 2 times its planned length"), "{few:?}");
 }
+
+#[test]
+fn a_figure_cannot_be_waited_for_without_a_load() {
+    Dir::new().tokload("simulate --until-ci 5%").refuses(
+        2,
+        &["--until-ci: all requests are sent at once, as where no load is given", "--max-concurrency"],
+    );
+}

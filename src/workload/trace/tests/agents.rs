@@ -114,3 +114,28 @@ fn what_is_left_out_passes_on_what_it_waited_for() {
         AgentReader::open(("a.json", Cursor::new(b"{\"requests\": []}")), &options, &agents).unwrap();
     assert!(reader.entry(0, 2).is_err(), "the file has changed");
 }
+
+#[test]
+fn a_request_has_tokens_and_no_more_blocks_than_they_fill() {
+    let fault = |request: &str| {
+        let text = format!("{{\"block_size\": 64, \"requests\": [{request}]}}");
+        read("a.json", text.as_bytes(), &of_format(Format::Weka)).map_err(|error| error.to_string())
+    };
+    for (request, said) in [
+        (r#"{"t": 0, "in": 0, "out": 1}"#, "in: 0, and a request has one token at least"),
+        (r#"{"t": 0, "in": 1, "out": 0}"#, "out: 0, and a request has one token at least"),
+        (
+            r#"{"t": 0, "in": 100, "out": 1, "hash_ids": [1, 2, 3]}"#,
+            "hash_ids: more blocks than the prompt has tokens for",
+        ),
+    ] {
+        let error = fault(request).unwrap_err();
+        assert!(error.ends_with(said), "{error}");
+    }
+    for whole in [
+        r#"{"t": 0, "in": 65, "out": 1, "hash_ids": [1, 2]}"#,
+        r#"{"t": 0, "in": 64, "out": 1, "hash_ids": [1]}"#,
+    ] {
+        assert_eq!(fault(whole).unwrap().len(), 1);
+    }
+}

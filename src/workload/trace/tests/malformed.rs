@@ -329,3 +329,15 @@ fn a_failure_of_reading_is_no_malformed_record() {
     let error = entries.last().unwrap().as_ref().unwrap_err();
     assert_eq!((error.line, error.reason), (8001, Reason::Read(io::ErrorKind::ConnectionReset)));
 }
+
+/// What stands behind it would be one long field, and its records lost without a word.
+#[test]
+fn a_quote_that_is_never_closed_is_no_record() {
+    let of = |text: &str| read("a.csv", text.as_bytes(), &of_format(Format::Csv));
+    let error = of("prompt\nfirst\n\"second\nthird\n").unwrap_err();
+    assert_eq!((error.line, error.reason), (3, Reason::CutOff));
+    assert_eq!(of("prompt\na,\n").unwrap_err().reason, Reason::Width);
+    for whole in ["prompt\n\"a \"\"b\"\"\"", "prompt\na \"b\n", "prompt\n\"a\nb\"\n", "prompt\n\"a\""] {
+        assert_eq!(of(whole).unwrap().len(), 1, "{whole}");
+    }
+}

@@ -342,7 +342,7 @@ fn agent_sessions_have_clocks_and_blocks_of_their_own() {
             {"t": 1.5, "type": "n", "model": "small", "in": 12, "out": 2, "think_time": 0.25}]},
         {"t": 3.25, "type": "s", "model": "big", "in": 70, "out": 6, "hash_ids": [1, 2, 4]}], "totals": {}}
         {"id": "t2", "requests": [{"t": 7, "type": "subagent", "requests": [{"t": 7.5, "in": 1, "out": 1}]},
-        {"t": 8, "in": 9, "out": 0, "hash_ids": [1]}]}"#;
+        {"t": 8, "in": 9, "out": 3, "hash_ids": [1]}]}"#;
     let planned = planned(("agents.jsonl", text));
     let row = |planned: &Planned| {
         let Some(Session::Named(session)) = &planned.entry.session else { panic!("{planned:?}") };
