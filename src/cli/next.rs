@@ -65,7 +65,7 @@ fn again(run: &RunFile, plan: &Plan, clock: &RunClock) -> Option<String> {
     };
     let whole: Vec<String> = command.into_iter().map(str::to_owned).chain(words).collect();
     is_possible(&whole, clock).then(|| {
-        let words: Vec<String> = whole.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = whole.iter().map(quoted).collect();
         format!("tokload {}", words.join(" "))
     })
 }

@@ -12,7 +12,7 @@ pub(super) fn spelled(tool: Tool, text: &str) -> String {
         Tool::Aiperf => {
             // Whole answers are what it asks for where nothing is said.
             let text = text.replace("leave out --no-streaming", "give --streaming");
-            text.split(' ').map(|word| option(word)).collect::<Vec<_>>().join(" ")
+            text.split(' ').map(option).collect::<Vec<_>>().join(" ")
         }
     }
 }

@@ -120,7 +120,7 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     }
     let model = server.settings(order.plan.seed, &Settings::course())?;
     come_to_an_end(&order.plan, &model)?;
-    let context = own.max_model_len.as_deref().map(|text| max_model_len(text)).transpose()?;
+    let context = own.max_model_len.as_deref().map(max_model_len).transpose()?;
     Ok(Ordered { order, model, max_model_len: context, explain: own.explain, fit: own.fit.clone() })
 }
 

@@ -1,8 +1,8 @@
 //! A data set as the prompts of a load: which record each request takes, and what is known of them beforehand.
 //!
-//! Owns the order, by the seed, another one for each pass through the file. What of a file is left out is
-//! [`contents`]'s, formats are [`trace`](super::trace)'s, bodies [`recorded`](super::recorded)'s. Of a file only the places of its records are kept,
-//! 8 bytes each; every shard reads them from a handle of its own when it writes their requests.
+//! Owns the order, by the seed, another one for each pass through the file. What of a file is left out is `contents`'s,
+//! formats are [`trace`](super::trace)'s, bodies [`recorded`](super::recorded)'s. Of a file only the places of its records
+//! are kept, 8 bytes each; every shard reads them from a handle of its own when it writes their requests.
 
 mod contents;
 

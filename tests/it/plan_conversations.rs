@@ -103,7 +103,7 @@ fn distributions_stand_where_numbers_do() {
             .unwrap();
     assert_eq!(found.turns, Lengths::Drawn(Distribution::Uniform { min: 2, max: 8 }));
     assert!(matches!(found.delay_ms, Lengths::Drawn(Distribution::Lognormal { .. })));
-    assert_eq!(talk("--multi-turn --replies recorded").unwrap().replies, Replies::Recorded);
+    assert_eq!(talk("--multi-turn --dataset-path x --replies recorded").unwrap().replies, Replies::Recorded);
     assert_eq!(
         refused("--multi-turn-num-turns uniform:min=2,max=8 --session-turns-stddev 1").subject,
         "--session-turns-stddev"
