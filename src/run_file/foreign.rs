@@ -47,7 +47,8 @@ impl Foreign {
         }
         if !trimmed.starts_with(['{', '[']) {
             // A number, a word of JSON or a string is JSON all the same.
-            let text = || serde_json::from_str::<IgnoredAny>(trimmed).map_or(Foreign::Text, |_| Foreign::Json);
+            let text =
+                || serde_json::from_str::<IgnoredAny>(trimmed).map_or(Foreign::Text, |_| Foreign::Json);
             return Tool::of_text(trimmed).map_or_else(text, Foreign::Tool);
         }
         let mut values = serde_json::Deserializer::from_str(trimmed).into_iter::<Value>();
