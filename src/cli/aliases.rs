@@ -639,7 +639,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         Refuse(LATER, MEASURE),
     ),
     (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
-    (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
+    (&["--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
     (
         &["--profile"],
         Refuse(
