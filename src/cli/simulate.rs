@@ -93,7 +93,7 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
         plan.clone()
     };
     let args = RunArgs {
-        base_url: vec![NOBODY.to_owned()],
+        base_url: endpoints(server, plan)?,
         model: vec![SIMULATED.to_owned()],
         seed: own.seed.clone(),
         ..plan.clone()
@@ -119,6 +119,36 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
     let model = server.settings(order.plan.seed, &Settings::course())?;
     come_to_an_end(&order.plan, &model)?;
     Ok(Ordered { order, model, explain: own.explain, fit: own.fit.clone() })
+}
+
+/// Whom a simulation pretends to ask: one server, with a router in front of its replicas if it has some, or, where the
+/// client is to spread the requests itself, each replica.
+fn endpoints(server: &ModelArgs, plan: &RunArgs) -> Result<Vec<String>, Error> {
+    let subject = match (&plan.url_strategy, &plan.url_weights) {
+        (Some(_), _) => "--url-strategy",
+        (None, Some(_)) => "--url-weights",
+        (None, None) => return Ok(vec![NOBODY.to_owned()]),
+    };
+    let remedy = "give --replicas 4 or more, each of which is then an endpoint of its own";
+    let Serving::Batching(batching) = server.settings(0, &Settings::course())?.serving else {
+        return Err(Error::new(
+            subject,
+            "spreads requests over servers, and this one has no replicas",
+            remedy,
+        ));
+    };
+    match batching.replicas {
+        0 | 1 => Err(Error::new(subject, "spreads requests over servers, and there is one", remedy)),
+        _ if server.router.is_some() => {
+            let remedy = "leave out one of the two";
+            Err(Error::new(
+                "--router",
+                format!("stands in front of the replicas, and {subject} in its place"),
+                remedy,
+            ))
+        }
+        n => Ok((1..=n).map(|place| format!("http://replica-{place}.simulation.invalid:80")).collect()),
+    }
 }
 
 /// Why `option`, one of those of `run`, is not for a simulation, and what to do instead.
@@ -181,6 +211,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
         &[
             "--api-key",
             "--base-url",
+            "--base-url-file",
             "--cacert",
             "--calibrate",
             "--endpoint",

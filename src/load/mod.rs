@@ -13,6 +13,7 @@ pub mod fetch;
 mod gauges;
 mod leg;
 mod limits;
+mod outstanding;
 mod permits;
 mod prefix_cache;
 pub mod probe;

@@ -183,6 +183,7 @@ fn check_target(target: &Target) -> Result<(), Error> {
         return Err(Error::new("--base-url", "no server is named", remedy));
     }
     target.endpoints.iter().try_for_each(check_endpoint)?;
+    super::fleet::check(target)?;
     if target.models.iter().any(String::is_empty) {
         return Err(Error::new(
             "--model",

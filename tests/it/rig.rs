@@ -177,7 +177,7 @@ fn simulated(
         plan: Arc::new(plan.clone()),
         target: target_with(plan, script),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
         spool: Some(spool),
         interrupts,
     });
@@ -193,7 +193,7 @@ pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult
         plan: Arc::new(plan.clone()),
         target: target_with(plan, None),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
         spool: Some(spool),
         interrupts: Interrupts::default(),
     });
@@ -233,6 +233,7 @@ fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
         routes: vec![route],
         templates: plan.target.models.iter().map(|model| plan.template(model).unwrap()).collect(),
         mix: Mix::new(&plan.target),
+        routing: tokload::workload::Routing::new(&plan.target),
         content: Content::new(plan).with_script(script),
     })
 }

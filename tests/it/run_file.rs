@@ -47,6 +47,8 @@ pub(crate) fn plan() -> Plan {
         steady_cut: SteadyCut::Default,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
+            url_strategy: tokload::plan::UrlStrategy::RoundRobin,
+            url_weights: Vec::new(),
             models: vec!["tiny".to_owned()],
             model_weights: Vec::new(),
             model_choice: tokload::plan::ModelChoice::InTurn,

@@ -251,6 +251,7 @@ impl Work {
 
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
+        self.leg.on_end(record);
         if let Some(running) = &mut self.check.running {
             running.on_end(record.end.as_nanos());
         }
