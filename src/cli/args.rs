@@ -34,6 +34,13 @@ pub struct RunArgs {
     /// how often each server is chosen, whole numbers in their order, as in 3,1 (default: all alike)
     #[argh(option, arg_name = "n,...")]
     pub url_weights: Option<String>,
+    /// response header in which a replica says who it is, as in x-served-by: the report tells them apart (default: none)
+    #[argh(option, arg_name = "name")]
+    pub replica_header: Option<String>,
+    /// connect to all addresses of a server's name in turn, and tell them apart in the report (default: off, the first
+    /// that answers)
+    #[argh(switch)]
+    pub all_addresses: bool,
     /// host of the server, instead of --base-url (default: 127.0.0.1)
     #[argh(option, hidden_help)]
     pub host: Option<String>,
@@ -921,6 +928,9 @@ pub struct MockServerArgs {
     /// server-down@5s+3s
     #[argh(option, arg_name = "kind")]
     pub fault: Vec<String>,
+    /// name of this server, sent in a header x-served-by with every answer (default: not sent)
+    #[argh(option, arg_name = "name")]
+    pub served_by: Option<String>,
     /// close connections that have been idle for this long, in seconds, or as 500ms (default: never)
     #[argh(option, arg_name = "s")]
     pub keep_alive: Option<String>,

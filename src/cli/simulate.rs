@@ -236,7 +236,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
         "leave it out",
     ),
     (
-        &["--connect-timeout", "--ready-check-timeout-sec"],
+        &["--all-addresses", "--connect-timeout", "--ready-check-timeout-sec", "--replica-header"],
         "is about a connection, and a simulation has none",
         "leave it out; --cold-start lets the server refuse at the beginning",
     ),

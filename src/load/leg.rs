@@ -11,6 +11,7 @@ use crate::load::assemble::seconds;
 use crate::load::outstanding::Outstanding;
 use crate::load::permits::Permits;
 use crate::load::replay::Replayed;
+use crate::load::replicas::Replicas;
 use crate::load::target::Target;
 use crate::load::until::{self, Reach, Watch};
 use crate::metrics::{Class, Flags, Phase, Record, Tally};
@@ -37,6 +38,8 @@ pub(crate) struct Leg {
     pub permits: Option<Permits>,
     /// Requests under way at each endpoint, where sends go by them.
     pub outstanding: Option<Outstanding>,
+    /// Who answers, where that is told apart.
+    pub replicas: Option<Replicas>,
     /// Judged from the plan.
     pub from_plan: bool,
     /// Keep the time of each content event.
@@ -203,6 +206,7 @@ impl Leg {
         let outstanding = (!target.routing.is_fixed()).then(|| Outstanding::new(target.routes.len()));
         Leg {
             outstanding,
+            replicas: Replicas::of(plan, &target),
             target,
             ask,
             phase,

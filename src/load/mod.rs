@@ -18,6 +18,7 @@ mod permits;
 mod prefix_cache;
 pub mod probe;
 pub(crate) mod replay;
+mod replicas;
 mod requests;
 mod shard;
 mod source;

@@ -126,6 +126,13 @@ pub struct Target {
     /// How often each of them is chosen, as whole numbers in their order; empty: alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub url_weights: Vec<u32>,
+    /// Connections go to all addresses of a name in turn, and requests are told apart by them; else to the first that
+    /// takes them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_addresses: bool,
+    /// The response header in which a replica behind an endpoint says who it is; absent: none is looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_header: Option<String>,
     /// Models asked for; requests choose among them by `model_choice`. Empty until the server was asked for its only one.
     pub models: Vec<String>,
     /// How often each of them is asked for, as whole numbers in their order; empty: alike.
@@ -444,6 +451,8 @@ impl Default for Target {
             endpoints: Vec::new(),
             url_strategy: UrlStrategy::default(),
             url_weights: Vec::new(),
+            all_addresses: false,
+            replica_header: None,
             models: Vec::new(),
             model_weights: Vec::new(),
             model_choice: ModelChoice::default(),

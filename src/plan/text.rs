@@ -222,6 +222,8 @@ fn full_plan() -> Plan {
         endpoints: vec![Endpoint { url: String::new() }],
         url_strategy: UrlStrategy::StickySession,
         url_weights: vec![1],
+        all_addresses: true,
+        replica_header: Some(String::new()),
         models: vec![String::new()],
         model_weights: vec![1],
         model_choice: ModelChoice::Drawn,

@@ -136,7 +136,7 @@ pub(super) fn settle(
     spare: &mut Vec<usize>,
     gauges: &Gauges,
 ) {
-    let record = *client.exchange.record();
+    let record = work.record_of(&client.exchange, (client.route, 0));
     work.on_done(&record, &client.exchange, &client.times);
     gauges.on_done(record.outcome);
     // An answer that takes no time would be asked for again at the same moment, for ever.

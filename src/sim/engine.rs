@@ -231,7 +231,8 @@ impl SimEngine {
             watch.take(std::mem::take(&mut report.observations));
             watch.end()
         });
-        Ok(LegOutcome { start, cut, reports: vec![report], watched, interrupted })
+        let replicas = leg.replicas.as_ref().map(|replicas| replicas.names()).unwrap_or_default();
+        Ok(LegOutcome { start, cut, reports: vec![report], watched, interrupted, replicas })
     }
 
     /// Goes on or not, by what was observed so far.

@@ -23,6 +23,10 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     target.stream = args.streaming || (!args.no_streaming && target.stream);
     target.tls.insecure |= args.insecure;
     target.reset_prefix_cache |= args.reset_prefix_cache;
+    target.all_addresses |= args.all_addresses;
+    if let Some(name) = &args.replica_header {
+        target.replica_header = Some(name.trim().to_ascii_lowercase());
+    }
     if args.cacert.is_some() {
         target.tls.cacert.clone_from(&args.cacert);
     }

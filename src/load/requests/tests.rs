@@ -35,6 +35,7 @@ pub(in crate::load) fn leg() -> Arc<Leg> {
         limits: Spans::from(&Limits::default()),
         permits: None,
         outstanding: None,
+        replicas: None,
         from_plan: true,
         timestamps: plan.client.timestamps,
         burn: None,

@@ -104,6 +104,10 @@ impl Shard {
         let route = self.connections[slot].route;
         let addresses = work.leg.target.routes[route].addresses.len();
         let mut error = None;
+        let in_turn = work.leg.replicas.as_ref().is_some_and(|replicas| replicas.are_addresses());
+        if in_turn && self.connections[slot].tried == 0 && addresses > 1 {
+            self.preferred[route] = (self.preferred[route] + 1) % addresses;
+        }
         while self.connections[slot].tried < addresses {
             let connection = &mut self.connections[slot];
             connection.address = (self.preferred[route] + connection.tried) % addresses;

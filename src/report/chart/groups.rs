@@ -8,18 +8,22 @@ use crate::stats::Quantile;
 use crate::summary::GroupKey;
 
 pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
-    [("endpoints", "TTFT by endpoint", true), ("models", "TTFT by model", false)]
-        .into_iter()
-        .filter_map(|(id, title, by_endpoint)| chart(runs, id, title, by_endpoint))
-        .collect()
+    let endpoints = chart(runs, ENDPOINTS).unwrap_or_else(|| Chart {
+        empty: Some("one endpoint took all requests: there are none to tell apart".to_owned()),
+        ..blank(ENDPOINTS, Vec::new(), Vec::new())
+    });
+    [Some(endpoints), chart(runs, REPLICAS), chart(runs, MODELS)].into_iter().flatten().collect()
 }
 
-fn chart(runs: &[Named<'_>], id: &'static str, title: &'static str, by_endpoint: bool) -> Option<Chart> {
-    let is_shown = |group: &&GroupBlock| match group.of {
-        GroupKey::Endpoint(_) => by_endpoint,
-        GroupKey::Model(_) => !by_endpoint,
-        GroupKey::SlowReaders => false,
-    };
+/// The name, the heading and the parts of a chart.
+type Kind = (&'static str, &'static str, fn(GroupKey) -> bool);
+
+const ENDPOINTS: Kind = ("endpoints", "TTFT by endpoint", |of| matches!(of, GroupKey::Endpoint(_)));
+const REPLICAS: Kind = ("replicas", "TTFT by replica", |of| matches!(of, GroupKey::Replica(_)));
+const MODELS: Kind = ("models", "TTFT by model", |of| matches!(of, GroupKey::Model(_)));
+
+fn chart(runs: &[Named<'_>], kind: Kind) -> Option<Chart> {
+    let is_shown = |group: &&GroupBlock| kind.2(group.of);
     let mut names: Vec<String> = Vec::new();
     let mut series = Vec::new();
     for run in runs {
@@ -29,7 +33,7 @@ fn chart(runs: &[Named<'_>], id: &'static str, title: &'static str, by_endpoint:
         for (name, quantile) in [("p50", Quantile::P50), ("p99", Quantile::P99)] {
             let mut points = Vec::new();
             for group in level.groups.iter().filter(is_shown) {
-                let label = view::group_name(run.run, group.of);
+                let label = view::group_name(run.run, level, group.of);
                 let place = names.iter().position(|name| *name == label).unwrap_or_else(|| {
                     names.push(label);
                     names.len() - 1
@@ -38,22 +42,34 @@ fn chart(runs: &[Named<'_>], id: &'static str, title: &'static str, by_endpoint:
                 points.push(Point {
                     x: place as f64,
                     y: value.map(|ns| ns / 1e6),
-                    band: None,
+                    band: band(group, quantile),
                     of: format!("{}, {} requests", level.label, group.counts.ok),
                 });
             }
             series.push(Series { name: named(run, name), points, line: false });
         }
     }
-    (names.len() > 1).then(|| Chart {
-        id,
-        title,
-        reading: "At the last level that tells them apart.".to_owned(),
+    (names.len() > 1).then(|| blank(kind, names, series))
+}
+
+fn blank(kind: Kind, names: Vec<String>, series: Vec<Series>) -> Chart {
+    Chart {
+        id: kind.0,
+        title: kind.1,
+        reading: "At the last level that tells them apart; bars are intervals that hold together with 95 %."
+            .to_owned(),
         x: Axis { title: "", scale: Scale::Names(names) },
         y: Axis { title: "ms", scale: Scale::Linear },
         series,
         heat: None,
         marks: Vec::new(),
         empty: None,
-    })
+    }
+}
+
+/// The interval of the median, ms.
+fn band(group: &GroupBlock, quantile: Quantile) -> Option<(f64, f64)> {
+    let of =
+        group.against.iter().find(|against| against.metric == Metric::Ttft && quantile == Quantile::P50)?;
+    of.low.zip(of.high).map(|(low, high)| (low / 1e6, high / 1e6))
 }

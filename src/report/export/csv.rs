@@ -1,14 +1,19 @@
-//! `csv`: a row per level with its counts, rates and distributions, for spreadsheets. It needs no records.
+//! `csv`: a row per level with its counts, rates and distributions, and one for each of its parts, for spreadsheets. It
+//! needs no records.
+
+use std::collections::BTreeMap;
 
 use super::{Error, Form, Needs, Sink, Source};
 use crate::metrics::metric::Metric;
 use crate::report::csv::quoted;
-use crate::run_file::schema::{LevelBlock, Unit};
+use crate::report::view;
+use crate::run_file::RunFile;
+use crate::run_file::schema::{DistributionBlock, GroupBlock, LevelBlock, Unit};
 use crate::stats::Quantile;
 
 pub(super) const FORM: Form = Form {
     name: "csv",
-    what: "a row per level: counts, rates, percentiles in ms",
+    what: "a row per level, and per endpoint, replica or model where there are several: counts, rates, percentiles in ms",
     is_folder: false,
     needs: Needs::Nothing,
     write,
@@ -21,8 +26,11 @@ fn write(source: &Source<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         .filter(|metric| levels.iter().any(|level| level.distributions.contains_key(metric)))
         .collect();
     sink.file("", &mut |out| {
-        for (place, level) in levels.iter().enumerate() {
-            let row = row(level, &metrics);
+        let rows = levels.iter().flat_map(|level| {
+            let parts = level.groups.iter().map(|group| part(&source.loaded.run, level, group, &metrics));
+            std::iter::once(row(level, &metrics)).chain(parts).collect::<Vec<_>>()
+        });
+        for (place, row) in rows.enumerate() {
             if place == 0 {
                 let heads: Vec<&str> = row.iter().map(|(head, _)| head.as_str()).collect();
                 write!(out, "{}\r\n", heads.join(","))?;
@@ -41,6 +49,7 @@ fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
     let mut row: Vec<(String, String)> = [
         ("level", level.ordinal.to_string()),
         ("label", quoted(&level.label)),
+        ("part", String::new()),
         ("repeat", level.repeat.to_string()),
         ("interrupted", level.interrupted.to_string()),
         ("verdict", level.verdict.map_or_else(String::new, |verdict| verdict.word().to_owned())),
@@ -60,8 +69,46 @@ fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
     ]
     .map(|(head, cell)| (head.to_owned(), cell))
     .to_vec();
+    distributions(&level.distributions, metrics, &mut row);
+    row
+}
+
+/// The row of a part of a level: an endpoint, a replica, a model. What is only known of the level is empty.
+fn part(run: &RunFile, level: &LevelBlock, group: &GroupBlock, metrics: &[Metric]) -> Vec<(String, String)> {
+    let (rates, goodput) = (group.rates.as_ref(), group.goodput.as_ref());
+    let known = |value: Option<f64>| value.map_or_else(String::new, number);
+    let cell = |head: &str, cell: String| match head {
+        "level" | "label" | "repeat" => cell,
+        "part" => quoted(&view::group_name(run, level, group.of)),
+        "planned" => group.counts.planned.to_string(),
+        "ok" => group.counts.ok.to_string(),
+        "failed" => group.counts.failed.to_string(),
+        "cancelled" => group.counts.cancelled.to_string(),
+        "window_s" => known(rates.map(|rates| rates.span_s)),
+        "offered_s" => known(rates.map(|rates| rates.offered_s)),
+        "req_s" => known(rates.map(|rates| rates.req_s)),
+        "out_tok_s" => known(rates.map(|rates| rates.out_tok_s)),
+        "in_tok_s" => known(rates.map(|rates| rates.in_tok_s)),
+        "total_tok_s" => known(rates.map(|rates| rates.total_tok_s)),
+        "goodput_s" => known(goodput.map(|goodput| goodput.good_s)),
+        "attainment" => known(goodput.map(|goodput| goodput.attainment)),
+        _ => String::new(),
+    };
+    let whole = row(level, &[]);
+    let mut row: Vec<_> =
+        whole.into_iter().map(|(head, of_level)| (head.clone(), cell(&head, of_level))).collect();
+    distributions(&group.distributions, metrics, &mut row);
+    row
+}
+
+fn distributions(
+    of: &BTreeMap<Metric, DistributionBlock>,
+    metrics: &[Metric],
+    row: &mut Vec<(String, String)>,
+) {
+    let known = |value: Option<f64>| value.map_or_else(String::new, number);
     for metric in metrics {
-        let block = level.distributions.get(metric);
+        let block = of.get(metric);
         let (unit, per) = match Unit::of(*metric) {
             Unit::Nanoseconds => ("ms", 1e6),
             Unit::TokensPerSecond => ("tok_s", 1.0),
@@ -75,7 +122,6 @@ fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
         }
         put("max", block.and_then(|block| block.max));
     }
-    row
 }
 
 /// A number; nothing for one that is none.
