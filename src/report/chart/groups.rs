@@ -39,17 +39,18 @@ fn chart(runs: &[Named<'_>], kind: Kind) -> Option<Chart> {
                     names.len() - 1
                 });
                 let value = group.distributions.get(&Metric::Ttft).and_then(|d| d.quantile(quantile));
+                let name = names[place].clone();
                 points.push(Point {
                     x: place as f64,
                     y: value.map(|ns| ns / 1e6),
                     band: band(group, quantile),
-                    of: format!("{}, {} requests", level.label, group.counts.ok),
+                    of: format!("{name}, {}, {} requests", level.label, group.counts.ok),
                 });
             }
             series.push(Series { name: named(run, name), points, line: false });
         }
     }
-    (names.len() > 1).then(|| blank(kind, names, series))
+    (names.len() > 1).then(|| blank(kind, short(&names), series))
 }
 
 fn blank(kind: Kind, names: Vec<String>, series: Vec<Series>) -> Chart {
@@ -72,4 +73,42 @@ fn band(group: &GroupBlock, quantile: Quantile) -> Option<(f64, f64)> {
     let of =
         group.against.iter().find(|against| against.metric == Metric::Ttft && quantile == Quantile::P50)?;
     of.low.zip(of.high).map(|(low, high)| (low / 1e6, high / 1e6))
+}
+
+/// The names without what all of them begin or end with, as far as whole parts of an address go: there is little room
+/// below an axis, and a pointer says the whole.
+fn short(names: &[String]) -> Vec<String> {
+    let bare: Vec<&str> =
+        names.iter().map(|name| name.split_once("://").map_or(name.as_str(), |(_, rest)| rest)).collect();
+    let Some(first) = bare.first() else { return Vec::new() };
+    if bare.iter().all(|name| name.chars().count() <= SHORT_CHARS) {
+        return bare.into_iter().map(str::to_owned).collect();
+    }
+    let ends = |part: &str| bare.iter().all(|name| name.len() > part.len() && name.ends_with(part));
+    let begins = |part: &str| bare.iter().all(|name| name.len() > part.len() && name.starts_with(part));
+    let bounds = || first.match_indices(['.', ':', '/']).map(|(at, _)| at);
+    let tail = bounds().map(|at| &first[at..]).find(|part| ends(part)).unwrap_or_default();
+    // Names that are alike but for their end have a beginning in common.
+    let head =
+        bounds().map(|at| &first[..=at]).rfind(|part| begins(part) && tail.is_empty()).unwrap_or_default();
+    bare.iter().map(|name| name[head.len()..name.len() - tail.len()].to_owned()).collect()
+}
+
+/// Names that fit below an axis as they are.
+const SHORT_CHARS: usize = 14;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_below_an_axis_lose_what_they_have_in_common() {
+        let of = |names: &[&str]| short(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["http://a:80", "http://b:80"]), ["a:80", "b:80"]);
+        let replicas = ["http://replica-1.simulation.invalid:80", "http://replica-2.simulation.invalid:80"];
+        assert_eq!(of(&replicas), ["replica-1", "replica-2"]);
+        assert_eq!(of(&["http://192.168.100.1:8001", "http://192.168.100.1:8002"]), ["8001", "8002"]);
+        assert_eq!(of(&["https://one.example.org:80/a", "https://two.example.com:81/b"]).len(), 2);
+        assert_eq!(of(&[]), Vec::<String>::new());
+    }
 }
