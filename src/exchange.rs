@@ -120,6 +120,7 @@ impl Exchange {
     /// Takes up a request whose plan stands in `record`; the memory of the one before is used again.
     pub fn begin(&mut self, ask: Ask, record: Record) {
         self.restart();
+        self.http.seek(ask.replica_header.clone());
         self.answer.begin(ask, record);
     }
 
@@ -295,6 +296,12 @@ impl Exchange {
     #[must_use]
     pub fn head(&self) -> Option<&http::Head> {
         self.http.head()
+    }
+
+    /// Who answered, as the head says in the field that was asked for ([`Ask::replica_header`]).
+    #[must_use]
+    pub fn replica(&self) -> Option<&str> {
+        self.http.sought()
     }
 
     /// The record; final once the exchange is over.

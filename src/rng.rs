@@ -53,6 +53,8 @@ pub enum Purpose {
     SlowReaders = 41,
     /// Which of several models a request asks for.
     Models = 42,
+    /// Which of several endpoints a request goes to.
+    Endpoints = 44,
     /// What a placeholder of a request's fields and headers becomes.
     Blanks = 43,
     /// Number of turns of a session.

@@ -268,6 +268,8 @@ pub struct LevelResult {
     pub tally: Tally,
     /// Where its records start in the record file, and how many there are (warm-up included).
     pub records: Option<RecordRange>,
+    /// The names of the replicas that answered, by which records name them; empty where none was looked for.
+    pub replicas: Vec<String>,
     /// Self-check of each shard.
     pub shards: Vec<ShardCheck>,
     /// What the machine went through; `None` in virtual time.

@@ -4,6 +4,7 @@
 //! requests are in `metrics`. With records everything is exact; without them (`tally` below) it is what histograms
 //! and the series can give.
 
+mod against;
 mod by_stamps;
 pub mod cache;
 mod distribution;
@@ -28,6 +29,7 @@ use crate::run::{LevelResult, Span, Window};
 use crate::stats::little::Counted;
 use crate::stats::{Histogram, Quantile};
 
+pub use self::against::Against;
 pub use self::cache::CacheSplit;
 pub use self::groups::{Group, GroupKey};
 pub use self::observed::{Observed, Throughput};

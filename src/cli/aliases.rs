@@ -201,7 +201,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--endpoint-type", "--api", "--api-type"], Same("--backend")),
     (&["--model-names"], Same("--model")),
     (&["--headers"], Same("--header")),
-    (&["--url-strategy"], Convert(url_strategy)),
     (&["--connection-reuse-strategy"], Convert(reuse)),
     (&["--force-close-connections"], Refuse(LATER, "leave it out: connections are reused")),
     (&["--transport", "--transport-type"], Convert(http_only)),
@@ -723,10 +722,6 @@ fn aiperf_pattern(value: &str) -> Converted {
         )),
         _ => Ok(vec![("--arrival-pattern", value.to_owned())]),
     }
-}
-
-fn url_strategy(value: &str) -> Converted {
-    only(value, &["round_robin", "round-robin"], "leave it out: requests take servers in turn")
 }
 
 /// vLLM's field with the number of the request behind the prefix.

@@ -19,10 +19,28 @@ pub use name::{Name, Placed};
 /// Load-test a server at chosen loads and print one row per load.
 #[derive(ArgsInfo, Clone, Debug, Default, FromArgs, PartialEq)]
 pub struct RunArgs {
-    /// base URL of the server, with or without /v1 or the full path; repeat for several servers, which take requests
-    /// in turn (required unless in --config)
+    /// base URL of the server, with or without /v1 or the full path; repeat for several servers, as URL=3 with a weight, or
+    /// give @file as --base-url-file (required unless in --config)
     #[argh(option, arg_name = "url")]
     pub base_url: Vec<String>,
+    /// file of base URLs, one a line, with a weight behind it where there are some; # begins a comment (default: none)
+    #[argh(option, arg_name = "file")]
+    pub base_url_file: Vec<String>,
+    /// which of several servers gets a request: round_robin, in turn; least_outstanding, that with the fewest under way;
+    /// random, drawn by the seed; weighted, in turn by weights; sticky_session, one for all requests of a session and of a
+    /// user (default: round_robin, or weighted with weights)
+    #[argh(option, arg_name = "how")]
+    pub url_strategy: Option<String>,
+    /// how often each server is chosen, whole numbers in their order, as in 3,1 (default: all alike)
+    #[argh(option, arg_name = "n,...")]
+    pub url_weights: Option<String>,
+    /// response header in which a replica says who it is, as in x-served-by: the report tells them apart (default: none)
+    #[argh(option, arg_name = "name")]
+    pub replica_header: Option<String>,
+    /// connect to all addresses of a server's name in turn, and tell them apart in the report (default: off, the first
+    /// that answers)
+    #[argh(switch)]
+    pub all_addresses: bool,
     /// host of the server, instead of --base-url (default: 127.0.0.1)
     #[argh(option, hidden_help)]
     pub host: Option<String>,
@@ -934,6 +952,9 @@ pub struct MockServerArgs {
     /// server-down@5s+3s
     #[argh(option, arg_name = "kind")]
     pub fault: Vec<String>,
+    /// name of this server, sent in a header x-served-by with every answer (default: not sent)
+    #[argh(option, arg_name = "name")]
+    pub served_by: Option<String>,
     /// close connections that have been idle for this long, in seconds, or as 500ms (default: never)
     #[argh(option, arg_name = "s")]
     pub keep_alive: Option<String>,

@@ -145,7 +145,7 @@ const SIMULATE_HEADINGS: [(&str, &str); 4] = [
     ("--find-capacity", "The simulation"),
     ("--model-preset", "The server"),
     ("--vary", "The search of --find-capacity"),
-    ("--backend", "How to ask"),
+    ("--url-strategy", "How to ask"),
 ];
 
 const PLAN_HEADINGS: [(&str, &str); 10] = [

@@ -98,7 +98,7 @@ fn pretend(plan: &Plan, model: &Settings, mut order: Order) -> Result<Measured, 
     simulate::come_to_an_end(&plan, model).map_err(Failure::bad)?;
     tokens::by_tokenizer(&mut plan, false)?;
     let script = script::look(&plan)?;
-    let server = simulate::engine::server(model, None)?;
+    let server = vec![simulate::engine::server(model, None)?];
     if let Ok(text) = serde_json::to_string(model) {
         order.metadata.push((SIMULATED_SERVER.to_owned(), text));
     }

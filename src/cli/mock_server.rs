@@ -10,7 +10,7 @@ use crate::cli::args::{MockServerArgs, MockServerWords};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
-use crate::mock::{Identity, Mock, ReasoningField, Role, Settings, Spread, Truth, Usage};
+use crate::mock::{Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
@@ -131,6 +131,11 @@ fn settings(MockServerWords { own: args, server }: &MockServerWords) -> Result<S
     value::set(&mut settings.workers, "--workers", &args.workers, workers)?;
     value::set(&mut settings.driver, "--driver", &args.driver, value::driver)?;
     value::set(&mut settings.timer, "--timer", &args.timer, timer)?;
+    if let Some(name) = &args.served_by {
+        let remedy = "give 1 to 63 visible ASCII characters";
+        let wrong = || Error::new("--served-by", format!("'{name}' is no name for a header"), remedy);
+        settings.served_by = ServedBy::new(name).ok_or_else(wrong)?;
+    }
     settings.tool_call = args.tool_call;
     settings.usage = match (args.usage, args.no_usage) {
         (true, true) => return Err(Error::new("--usage", "contradicts --no-usage", "give one of them")),

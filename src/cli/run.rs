@@ -26,7 +26,7 @@ use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
 use crate::workload::preview::LaterTurn;
 use crate::workload::reuse::Sent;
-use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Script};
+use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Routing, Script};
 
 /// Requests of each level that `--dry-run` shows.
 const SHOWN: usize = 5;
@@ -153,9 +153,20 @@ pub(super) fn config(args: &RunArgs) -> Result<Option<(&str, String)>, Failure> 
     text_file::read(path).map(|text| Some((path, text))).map_err(unreadable)
 }
 
-/// The same options with what `--raw-body` and `--request-rate-series` name files of in the place of these names.
+/// The same options with what `--raw-body`, `--request-rate-series` and `--base-url-file` name files of in the place of
+/// these names.
 pub(super) fn with_files(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = rate_file::read_in(args.clone())?;
+    let (named, typed) = args.base_url.into_iter().partition(|url: &String| url.starts_with('@'));
+    let named: Vec<String> = named;
+    args.base_url = typed;
+    args.base_url_file.extend(named.iter().map(|url| url[1..].to_owned()));
+    for name in &mut args.base_url_file {
+        *name = text_file::read(name).map_err(|error| {
+            let remedy = "name a readable file with one URL a line";
+            Failure::bad(format!("--base-url-file {name}: {error}; {remedy}"))
+        })?;
+    }
     if let Some(body) = args.raw_body.as_mut().filter(|body| !body.trim_start().starts_with('{')) {
         *body = text_file::read(body).map_err(|error| {
             Failure::bad(format!(
@@ -266,7 +277,7 @@ fn item(plan: &Plan, request: &Preview) -> Item {
 fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> String {
     let mut said = String::new();
     if plan.target.models.len() > 1 {
-        let model = mix.model(item.seed, item.index / plan.target.endpoints.len().max(1) as u64);
+        let model = mix.model(item.seed, Routing::new(&plan.target).turn_of(item));
         said += &format!(", to {}", plan.target.models[model]);
     }
     if let Some(rate) = conduct.read_rate(item) {

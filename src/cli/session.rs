@@ -171,12 +171,12 @@ impl Session {
         Ok(finished)
     }
 
-    /// Runs the plan's levels against a modelled server in virtual time.
+    /// Runs the plan's levels against modelled servers in virtual time, one for each route of the target.
     pub(super) fn simulate(
         &self,
         plan: &Plan,
         target: Arc<Target>,
-        server: Paper,
+        servers: Vec<Paper>,
         files: Files,
     ) -> Result<Finished, Failure> {
         let spools = Spools::open(plan, &files.destination)?;
@@ -185,7 +185,7 @@ impl Session {
             plan: Arc::new(plan.clone()),
             target: Arc::clone(&target),
             ask: probe::ask_of(plan),
-            server,
+            servers,
             spool: spools.start()?,
             live: files.watching.live(1),
             interrupts: interrupts.clone(),

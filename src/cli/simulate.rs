@@ -95,7 +95,7 @@ pub fn order(words: &SimulateWords, config: Option<(&str, &str)>) -> Result<Orde
         plan.clone()
     };
     let args = RunArgs {
-        base_url: vec![NOBODY.to_owned()],
+        base_url: endpoints(server, plan)?,
         model: vec![SIMULATED.to_owned()],
         seed: own.seed.clone(),
         ..plan.clone()
@@ -133,6 +133,36 @@ fn max_model_len(text: &str) -> Result<u32, Error> {
             "give 1 or more, or leave it out for no limit",
         )),
         tokens => Ok(tokens),
+    }
+}
+
+/// Whom a simulation pretends to ask: one server, with a router in front of its replicas if it has some, or, where the
+/// client is to spread the requests itself, each replica.
+fn endpoints(server: &ModelArgs, plan: &RunArgs) -> Result<Vec<String>, Error> {
+    let subject = match (&plan.url_strategy, &plan.url_weights) {
+        (Some(_), _) => "--url-strategy",
+        (None, Some(_)) => "--url-weights",
+        (None, None) => return Ok(vec![NOBODY.to_owned()]),
+    };
+    let remedy = "give --replicas 4 or more, each of which is then an endpoint of its own";
+    let Serving::Batching(batching) = server.settings(0, &Settings::course())?.serving else {
+        return Err(Error::new(
+            subject,
+            "spreads requests over servers, and this one has no replicas",
+            remedy,
+        ));
+    };
+    match batching.replicas {
+        0 | 1 => Err(Error::new(subject, "spreads requests over servers, and there is one", remedy)),
+        _ if server.router.is_some() => {
+            let remedy = "leave out one of the two";
+            Err(Error::new(
+                "--router",
+                format!("stands in front of the replicas, and {subject} in its place"),
+                remedy,
+            ))
+        }
+        n => Ok((1..=n).map(|place| format!("http://replica-{place}.simulation.invalid:80")).collect()),
     }
 }
 
@@ -196,6 +226,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
         &[
             "--api-key",
             "--base-url",
+            "--base-url-file",
             "--cacert",
             "--calibrate",
             "--endpoint",
@@ -220,7 +251,7 @@ const REFUSED: [(&[&str], &str, &str); 4] = [
         "leave it out",
     ),
     (
-        &["--connect-timeout", "--ready-check-timeout-sec"],
+        &["--all-addresses", "--connect-timeout", "--ready-check-timeout-sec", "--replica-header"],
         "is about a connection, and a simulation has none",
         "leave it out; --cold-start lets the server refuse at the beginning",
     ),

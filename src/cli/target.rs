@@ -12,7 +12,7 @@ use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 use crate::sys::clock::RunClock;
 use crate::time::Stamp;
-use crate::workload::{Content, Mix, Script};
+use crate::workload::{Content, Mix, Routing, Script};
 
 /// A target that has answered.
 pub(super) struct Ready {
@@ -36,19 +36,15 @@ pub(super) fn ready(
     let routes = routes(plan, secrets)?;
     let clock = RunClock::start();
     let left = || wait.saturating_sub(clock.now() - Stamp::ZERO);
-    let mut first: Option<ServerFacts> = None;
-    for (route, endpoint) in routes.iter().zip(&plan.target.endpoints) {
-        let models = models_path(plan, endpoint)?;
-        let facts = probe::server(route, &models, &plan.limits, left())
-            .map_err(|error| redacted(&endpoint.url, &error, secrets))?;
-        first.get_or_insert(facts);
-    }
-    let facts = first.unwrap_or_default();
+    let up = servers_up(plan, &routes, secrets, &left)?;
+    notes.extend(up.notes);
+    let facts = up.facts;
     choose_model(plan, &facts)?;
     let before = plan.workload.options.dropped.len();
     let mut words = None;
     // One request is enough to learn what a fleet refuses; that each of it answers was asked above.
-    if let (Some(route), Some(endpoint)) = (routes.first(), plan.target.endpoints.first()) {
+    if let Some(place) = up.first {
+        let (route, endpoint) = (&routes[place], &plan.target.endpoints[place]);
         let model = plan.target.models[0].clone();
         let probed = probe::request(route, plan, &model, left())
             .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
@@ -81,12 +77,54 @@ pub(super) fn ready(
     Ok(Ready { target: Arc::new(target), facts, notes })
 }
 
+/// The servers that answer.
+struct Up {
+    /// The place of the first of them.
+    first: Option<usize>,
+    /// What it says of itself.
+    facts: ServerFacts,
+    /// Which others do not answer, one line each.
+    notes: Vec<String>,
+}
+
+/// Asks every server for its models. One of several that does not answer does not keep the others from being measured: its
+/// requests fail, and count.
+fn servers_up(
+    plan: &Plan,
+    routes: &[Route],
+    secrets: &Secrets,
+    left: &dyn Fn() -> Duration,
+) -> Result<Up, Failure> {
+    let mut up = Up { first: None, facts: ServerFacts::default(), notes: Vec::new() };
+    let mut silent = None;
+    for (place, (route, endpoint)) in routes.iter().zip(&plan.target.endpoints).enumerate() {
+        match probe::server(route, &models_path(plan, endpoint)?, &plan.limits, left()) {
+            Ok(facts) if up.first.is_none() => (up.first, up.facts) = (Some(place), facts),
+            Ok(_) => {}
+            Err(error @ ProbeError::Refused(_)) => return Err(redacted(&endpoint.url, &error, secrets)),
+            Err(error) => {
+                let sentence = secrets.redact(&error.to_string()).into_owned();
+                up.notes.push(format!(
+                    "{}: {sentence}: the run goes on with the other servers, and requests to this one may fail",
+                    endpoint.url
+                ));
+                silent.get_or_insert_with(|| redacted(&endpoint.url, &error, secrets));
+            }
+        }
+    }
+    match silent {
+        Some(failure) if up.first.is_none() => Err(failure),
+        _ => Ok(up),
+    }
+}
+
 /// What the plan sends to `routes`, those of its endpoints; `script` is the file of its requests, if there is one.
 pub(super) fn of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Result<Target, Failure> {
     let templates = plan.target.models.iter().map(|model| plan.template(model)).collect::<Result<_, _>>();
     Ok(Target {
         templates: templates.map_err(Failure::bad)?,
         mix: Mix::new(&plan.target),
+        routing: Routing::new(&plan.target),
         routes,
         content: content(plan, script)?,
     })

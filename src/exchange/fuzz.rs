@@ -61,6 +61,7 @@ fn ask_of(bits: u8, end: u8) -> Ask {
         max_tokens: if bits & 0x20 == 0 { 0 } else { 8 },
         // The dialects come round several times: from then on the user has enough of three tokens.
         leaves_with: if end < LEAVES_FROM { 0 } else { 3 },
+        replica_header: None,
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Ask {
     /// The token, from 1, with which the user goes away; 0 for one who waits for all of them. Where the server does not
     /// count tokens as it goes, content events are counted.
     pub leaves_with: u32,
+    /// The field of the head in which a replica says who it is; `None`: it is not looked for.
+    pub replica_header: Option<Arc<str>>,
 }
 
 impl Default for Ask {
@@ -51,6 +53,7 @@ impl Default for Ask {
             prompts: 1,
             max_tokens: 0,
             leaves_with: 0,
+            replica_header: None,
         }
     }
 }

@@ -129,6 +129,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
         counts: counts(numbers),
         distributions: level.distributions.iter().cloned().collect(),
         groups: Vec::new(),
+        replicas: Vec::new(),
         rates: rates(numbers, window.nanos() as f64 / 1e9),
         goodput: None,
         tokens: Tokens {

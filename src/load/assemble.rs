@@ -25,6 +25,8 @@ pub(crate) struct LegOutcome {
     pub(crate) watched: Option<Watched>,
     /// Ended early by the user.
     pub(crate) interrupted: bool,
+    /// The names of the replicas that answered.
+    pub(crate) replicas: Vec<String>,
 }
 
 /// What a level's result holds beside the shards' reports.
@@ -91,6 +93,7 @@ pub(crate) fn level_result(
         lengthened: outcome.watched.and_then(|watched| watched.lengthened),
         judged: outcome.watched.and_then(|watched| watched.judged),
         interrupted: outcome.interrupted,
+        replicas: outcome.replicas,
     }
 }
 
@@ -254,6 +257,7 @@ mod tests {
     #[test]
     fn a_level_ends_with_its_planned_length_or_its_last_plan() {
         let outcome = |interrupted| LegOutcome {
+            replicas: Vec::new(),
             start: Stamp::from_millis(1000),
             cut: Duration::ZERO,
             reports: vec![report(&[])],

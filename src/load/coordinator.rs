@@ -230,7 +230,14 @@ impl LoadEngine {
             // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
             let start = self.setup.clock.now();
             let cut = leg.cut;
-            return Ok(LegOutcome { start, cut, reports: Vec::new(), watched: None, interrupted: true });
+            return Ok(LegOutcome {
+                start,
+                cut,
+                reports: Vec::new(),
+                watched: None,
+                interrupted: true,
+                replicas: Vec::new(),
+            });
         }
         let leg = Arc::new(leg);
         let working = parts.len();
@@ -246,6 +253,7 @@ impl LoadEngine {
             reports: Vec::new(),
             watched: None,
             interrupted: false,
+            replicas: Vec::new(),
         };
         let (mut prepared, mut next_tick, mut samples_due, mut overdue) = (0, Stamp::ZERO, 0, 0);
         while outcome.reports.len() < working {
@@ -304,6 +312,7 @@ impl LoadEngine {
                 .for_each(|report| watch.take(std::mem::take(&mut report.observations)));
             watch.end()
         });
+        outcome.replicas = leg.replicas.as_ref().map(|replicas| replicas.names()).unwrap_or_default();
         Ok(outcome)
     }
 

@@ -8,11 +8,13 @@ use std::time::Duration;
 use crate::exchange::Ask;
 use crate::load::agenda::{ClosedLoop, Due, Schedule};
 use crate::load::assemble::seconds;
+use crate::load::outstanding::Outstanding;
 use crate::load::permits::Permits;
 use crate::load::replay::Replayed;
+use crate::load::replicas::Replicas;
 use crate::load::target::Target;
 use crate::load::until::{self, Reach, Watch};
-use crate::metrics::{Flags, Phase, Record, Tally};
+use crate::metrics::{Class, Flags, Phase, Record, Tally};
 use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
 use crate::run::{Example, ShardCheck};
 use crate::summary::precision::{Observation, Observed};
@@ -34,6 +36,10 @@ pub(crate) struct Leg {
     pub limits: Spans,
     /// The cap, in a capped open loop.
     pub permits: Option<Permits>,
+    /// Requests under way at each endpoint, where sends go by them.
+    pub outstanding: Option<Outstanding>,
+    /// Who answers, where that is told apart.
+    pub replicas: Option<Replicas>,
     /// Judged from the plan.
     pub from_plan: bool,
     /// Keep the time of each content event.
@@ -197,7 +203,10 @@ impl Leg {
         of: (usize, Phase, Duration),
     ) -> Leg {
         let (ordinal, phase, cut) = of;
+        let outstanding = (!target.routing.is_fixed()).then(|| Outstanding::new(target.routes.len()));
         Leg {
+            outstanding,
+            replicas: Replicas::of(plan, &target),
             target,
             ask,
             phase,
@@ -245,12 +254,27 @@ impl Leg {
         self.has_sessions() && self.target.content.agents().is_none()
     }
 
-    /// The record of a request that is due, before anything has happened to it. Its user reads slowly if `slow`.
-    pub(crate) fn record_of(&self, due: &Due, permit: Stamp, slow: bool) -> Record {
+    /// The endpoint of a request that is due and sent `now`; it is under way there until [`Leg::on_end`].
+    pub(crate) fn route_of(&self, due: &Due, now: Stamp) -> usize {
+        let fixed = self.target.route_of(self.item(due.index));
+        fixed.unwrap_or_else(|| self.outstanding.as_ref().map_or(0, |all| all.choose(now)))
+    }
+
+    /// A request with this record has ended.
+    pub(crate) fn on_end(&self, record: &Record) {
+        if let Some(outstanding) = &self.outstanding {
+            let refused = record.outcome.class == Class::Connect;
+            outstanding.release(usize::from(record.endpoint), record.end, refused);
+        }
+    }
+
+    /// The record of a request that is due to go to endpoint `route`, before anything has happened to it. Its user reads
+    /// slowly if `slow`.
+    pub(crate) fn record_of(&self, due: &Due, route: usize, permit: Stamp, slow: bool) -> Record {
         let mut record = due.record();
         record.permit = permit;
         record.phase = self.phase;
-        record.endpoint = self.target.route_of(due.index) as u16;
+        record.endpoint = route as u16;
         record.model = self.target.model_of(self.item(due.index)) as u16;
         if self.from_plan {
             record.flags.insert(Flags::FROM_PLAN);

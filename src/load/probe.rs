@@ -277,6 +277,7 @@ pub fn ask_of(plan: &Plan) -> Ask {
         prompts: 1,
         max_tokens: length.unwrap_or(0),
         leaves_with: 0,
+        replica_header: plan.target.replica_header.as_deref().map(Arc::from),
     }
 }
 

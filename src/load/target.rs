@@ -17,7 +17,7 @@ use crate::api::{Filling, Text};
 use crate::plan::{Address, Level, Scheme};
 use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::trace::Entry;
-use crate::workload::{Content, Item, Mix};
+use crate::workload::{Content, Item, Mix, Routing};
 
 /// Where requests go and what they say.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Target {
     pub templates: Vec<Template>,
     /// Which of them a request is made of.
     pub mix: Mix,
+    /// Which endpoint a request goes to.
+    pub routing: Routing,
     /// Prompts and lengths of answers.
     pub content: Content,
 }
@@ -187,12 +189,15 @@ impl Route {
 
     /// Writes a POST request with `body` into `out`; `of` is what its headers are filled by.
     pub fn post(&self, body: &[u8], of: &Filling, out: &mut Vec<u8>) {
-        self.post_with(None, body, of, out);
+        self.post_with((None, 0), body, of, out);
     }
 
-    /// The same with one more header, whose name and value are taken as checked.
-    fn post_with(&self, header: Option<(&str, String)>, body: &[u8], of: &Filling, out: &mut Vec<u8>) {
+    /// The same with one more header, whose name and value are taken as checked, and with at least `room` bytes up to the
+    /// length of the body, which the head fills from their end.
+    fn post_with(&self, more: (Option<(&str, String)>, usize), body: &[u8], of: &Filling, out: &mut Vec<u8>) {
+        let (header, room) = more;
         out.clear();
+        out.resize(room.saturating_sub(self.head.len()), b' ');
         out.extend_from_slice(&self.head);
         out.extend_from_slice(body.len().to_string().as_bytes());
         if let Some((name, value)) = header {
@@ -288,28 +293,49 @@ impl Target {
     /// The same with what `level`, the run's at place `ordinal`, has of its own; itself where that is nothing.
     #[must_use]
     pub fn of_level(self: &Arc<Target>, level: &Level, ordinal: usize) -> Arc<Target> {
-        if !self.content.differs_in(level) {
+        if !self.content.differs_in(level) && !self.routing.is_by_user() {
             return Arc::clone(self);
         }
         Arc::new(Target {
             routes: self.routes.clone(),
             templates: self.templates.clone(),
             mix: self.mix.clone(),
+            routing: self.routing.of_level(level),
             content: self.content.clone().of_level(level, ordinal),
         })
     }
 
-    /// The endpoint that session `index` goes to, with all of its turns: in turn, by the index over all shards.
+    /// The endpoint that the session of `item` goes to, with all of its turns; `None` where it is chosen for each request
+    /// when it is sent.
     #[must_use]
-    pub fn route_of(&self, index: u64) -> usize {
-        (index % self.routes.len() as u64) as usize
+    pub fn route_of(&self, item: Item) -> Option<usize> {
+        self.routing.of(item).map(|route| route.min(self.routes.len() - 1))
     }
 
     /// The model that `item` asks for. Those that come in turn do so after each round of the endpoints, so that every
     /// endpoint gets every model.
     #[must_use]
     pub fn model_of(&self, item: Item) -> usize {
-        self.mix.model(item.seed, item.index / self.routes.len() as u64)
+        self.mix.model(item.seed, self.routing.turn_of(item))
+    }
+
+    /// Makes a written request one to endpoint `route`, of whichever it was; returns where it begins in `request`.
+    #[must_use]
+    pub fn direct(&self, route: usize, request: &mut [u8]) -> usize {
+        if self.routing.is_fixed() {
+            return 0;
+        }
+        let (head, end) = (&self.routes[route].head, self.head_room());
+        let begin = end - head.len();
+        if let Some(room) = request.get_mut(begin..end) {
+            room.copy_from_slice(head);
+        }
+        begin
+    }
+
+    /// Bytes of the longest head, up to the length of the body.
+    fn head_room(&self) -> usize {
+        self.routes.iter().map(|route| route.head.len()).max().unwrap_or(0)
     }
 
     /// Writes the request of `item`, head and body, into `out`; the same bytes for the same item, whoever writes them.
@@ -352,10 +378,12 @@ impl Target {
         self.write_post(item, desk, out);
     }
 
-    /// The last: the request around the body on the desk.
+    /// The last: the request around the body on the desk. Where the endpoint is chosen when it is sent, [`Target::direct`]
+    /// has the last word.
     pub fn write_post(&self, item: Item, desk: &Desk, out: &mut Vec<u8>) {
         let header = self.content.session_header(item);
-        self.routes[self.route_of(item.index)].post_with(header, &desk.body, &item.filling(), out);
+        let (route, room) = self.route_of(item).map_or_else(|| (0, self.head_room()), |route| (route, 0));
+        self.routes[route].post_with((header, room), &desk.body, &item.filling(), out);
     }
 
     /// The same for a request of a trace. Returns the longest answer that it asks for, tokens.
@@ -372,6 +400,34 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_directed_to_any_endpoint_without_moving_its_body() {
+        let mut plan = crate::plan::Plan::new(1);
+        plan.target.url_strategy = crate::plan::UrlStrategy::LeastOutstanding;
+        let route = |host: &str, path: &str| {
+            Route::nowhere(host, path, vec![("X-Of".to_owned(), host.to_owned())]).expect("a plain head")
+        };
+        let routes =
+            vec![route("a", "/v1/x"), route("much-longer.example:8000", "/prefix/v1/x"), route("bb", "/")];
+        let template = Template::new(plan.target.dialect, "m", true, &plan.workload.body_options());
+        let (mix, content) = (Mix::equal(1), Content::new(&plan));
+        let routing = Routing::new(&plan.target);
+        let target = Target { routes, templates: vec![template], mix, routing, content };
+        let item = Item { seed: 1, phase: crate::metrics::Phase::Measured, index: 7 };
+        let (mut desk, mut bytes, mut plain) = (Desk::default(), Vec::new(), Vec::new());
+        target.write_request(item, &mut desk, &mut bytes);
+        for place in [2, 0, 1, 0] {
+            let begin = target.direct(place, &mut bytes);
+            target.routes[place].post_with(
+                (target.content.session_header(item), 0),
+                desk.body(),
+                &item.filling(),
+                &mut plain,
+            );
+            assert_eq!(bytes[begin..], plain, "endpoint {place}");
+        }
+    }
 
     #[test]
     fn this_machine_is_known_by_its_addresses() {

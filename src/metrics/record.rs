@@ -146,6 +146,8 @@ pub struct Record {
     pub endpoint: u16,
     /// Which of the plan's models was asked.
     pub model: u16,
+    /// Which replica answered, by its place among the level's names, below [`Record::REPLICAS_MAX`]; `None`: not known.
+    pub replica: Option<u16>,
     /// Warm-up or measured.
     pub phase: Phase,
     /// How it ended.
@@ -210,6 +212,7 @@ impl Record {
             turn: 0,
             endpoint: 0,
             model: 0,
+            replica: None,
             phase: Phase::Measured,
             outcome: Outcome::new(Class::Unfinished, Kind::None, 0),
             flags: Flags::default(),
@@ -441,6 +444,7 @@ mod tests {
             turn: 3,
             endpoint: 9,
             model: 2,
+            replica: Some(300),
             phase: Phase::Measured,
             outcome: Outcome::ok(200),
             flags: Flags::FRESH_CONNECTION.with(Flags::FROM_PLAN),

@@ -251,14 +251,15 @@ impl Connection {
                 }
                 Err(refusal) => {
                     desk.book().truth.requests += 1;
-                    self.refuse(now, refusal);
+                    self.refuse(now, refusal, desk);
                 }
             }
         }
     }
 
-    fn refuse(&mut self, now: Stamp, refusal: Refusal) {
-        let manner = Manner { chunks: true, keep_alive: false, head_only: false };
+    fn refuse(&mut self, now: Stamp, refusal: Refusal, desk: &Desk) {
+        let manner =
+            Manner { chunks: true, keep_alive: false, head_only: false, served_by: desk.house.served_by() };
         self.reply(now, &Reply::refusal(refusal), manner);
     }
 
@@ -267,6 +268,7 @@ impl Connection {
             chunks: request.head.chunks,
             keep_alive: request.head.keep_alive,
             head_only: request.head.method == Method::Head,
+            served_by: desk.house.served_by(),
         };
         self.begin_answer(None);
         if route::is_generation(request) {

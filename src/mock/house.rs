@@ -12,6 +12,7 @@ use super::ask::Terms;
 use super::backend::{Access, Backend};
 use super::generation::Dress;
 use super::meters::Meters;
+use super::reply::ServedBy;
 use super::truth::Truth;
 use crate::model::{Gauges, Server};
 use crate::plan;
@@ -202,6 +203,10 @@ impl House {
 
     pub(super) fn terms(&self) -> Terms<'_> {
         self.settings.terms()
+    }
+
+    pub(super) fn served_by(&self) -> ServedBy {
+        self.settings.served_by
     }
 
     pub(super) fn dress(&self) -> Dress {

@@ -41,6 +41,7 @@ pub use faults::{
     RETRY_AFTER_S, Reach, When,
 };
 pub use paper::{Paper, Written};
+pub use reply::ServedBy;
 pub use samples::Spread;
 pub use settings::{ReasoningField, Role, Settings, Usage};
 pub use tls::Identity;

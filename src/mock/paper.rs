@@ -87,6 +87,7 @@ impl Paper {
                     chunks: request.head.chunks,
                     keep_alive: request.head.keep_alive,
                     head_only: request.head.method == Method::Head,
+                    served_by: self.settings.served_by,
                 };
                 match route::answer(&request, self.terms(), 0) {
                     Answer::Generate(ask) => {
@@ -103,7 +104,12 @@ impl Paper {
             }
             Ok(Step::Continue | Step::Starved) => {}
             Err(refusal) => {
-                let manner = Manner { chunks: true, keep_alive: false, head_only: false };
+                let manner = Manner {
+                    chunks: true,
+                    keep_alive: false,
+                    head_only: false,
+                    served_by: self.settings.served_by,
+                };
                 Reply::refusal(refusal).write(manner, &mut out);
             }
         }

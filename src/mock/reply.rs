@@ -26,6 +26,36 @@ pub(super) struct Manner {
     pub(super) keep_alive: bool,
     /// The request was HEAD: no body.
     pub(super) head_only: bool,
+    /// Who answers, if it says so.
+    pub(super) served_by: ServedBy,
+}
+
+/// The name of a server in its answers, kept in place: heads are written for every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServedBy {
+    bytes: [u8; ServedBy::BYTES_MAX],
+    len: u8,
+}
+
+impl ServedBy {
+    /// Longest name.
+    pub const BYTES_MAX: usize = 63;
+    /// The server does not say who it is.
+    pub const NOBODY: ServedBy = ServedBy { bytes: [0; ServedBy::BYTES_MAX], len: 0 };
+
+    /// The name `text`; `None` unless it has 1 to 63 bytes of visible ASCII.
+    #[must_use]
+    pub fn new(text: &str) -> Option<ServedBy> {
+        if text.is_empty()
+            || text.len() > ServedBy::BYTES_MAX
+            || !text.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return None;
+        }
+        let mut name = ServedBy { len: text.len() as u8, ..ServedBy::NOBODY };
+        name.bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Some(name)
+    }
 }
 
 impl Reply {
@@ -182,6 +212,12 @@ fn write_status(status: u16, chunks: bool, out: &mut Vec<u8>) {
 }
 
 fn write_connection(manner: Manner, out: &mut Vec<u8>) {
+    let ServedBy { bytes, len } = manner.served_by;
+    if len > 0 {
+        out.extend_from_slice(b"x-served-by: ");
+        out.extend_from_slice(&bytes[..usize::from(len)]);
+        out.extend_from_slice(b"\r\n");
+    }
     // The defaults of the two versions need not be said (RFC 9112, section 9.3).
     match (manner.chunks, manner.keep_alive) {
         (true, false) => out.extend_from_slice(b"connection: close\r\n"),
@@ -216,7 +252,8 @@ fn reason(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    const KEEP: Manner = Manner { chunks: true, keep_alive: true, head_only: false };
+    const KEEP: Manner =
+        Manner { chunks: true, keep_alive: true, head_only: false, served_by: ServedBy::NOBODY };
 
     fn text(reply: &Reply, manner: Manner) -> String {
         let mut out = Vec::new();

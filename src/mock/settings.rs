@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::ask::{Beside, Terms};
 use super::faults::Faults;
+use super::reply::ServedBy;
 use super::tls::Identity;
 use crate::model::{self, Fixed, Serving};
 use crate::pace;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub seed: u64,
     /// Most connections that wait to be accepted. Default: 4096.
     pub backlog: u32,
+    /// Who answers, in a field `x-served-by` of every answer. Default: not said.
+    pub served_by: ServedBy,
     /// Certificate and key, to speak TLS.
     pub tls: Option<Identity>,
     /// What goes wrong on purpose.
@@ -162,6 +165,7 @@ impl Default for Settings {
             driver: Driver::Auto,
             seed: 0,
             backlog: 4096,
+            served_by: ServedBy::NOBODY,
             tls: None,
             faults: Faults::default(),
             samples_max: 1 << 20,

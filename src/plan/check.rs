@@ -185,6 +185,8 @@ fn check_target(target: &Target) -> Result<(), Error> {
         return Err(Error::new("--base-url", "no server is named", remedy));
     }
     target.endpoints.iter().try_for_each(check_endpoint)?;
+    super::fleet::check(target)?;
+    check_replicas(target)?;
     if target.models.iter().any(String::is_empty) {
         return Err(Error::new(
             "--model",
@@ -211,6 +213,19 @@ fn check_endpoint(endpoint: &Endpoint) -> Result<(), Error> {
     if address.endpoint() != *endpoint {
         let remedy = format!("write {}", address.endpoint().url);
         return Err(Error::new("--base-url", format!("'{}' is not a bare base URL", endpoint.url), remedy));
+    }
+    Ok(())
+}
+
+fn check_replicas(target: &Target) -> Result<(), Error> {
+    let Some(name) = &target.replica_header else { return Ok(()) };
+    if name.is_empty() || !name.bytes().all(is_token) {
+        let wrong = format!("'{name}' is not a field name");
+        return Err(Error::new("--replica-header", wrong, "give it as in x-served-by"));
+    }
+    if target.all_addresses {
+        let wrong = "stands beside --all-addresses: a replica would have two names";
+        return Err(Error::new("--replica-header", wrong, "leave out one of the two"));
     }
     Ok(())
 }

@@ -112,6 +112,12 @@ pub enum Rule {
     SharesMissing,
     /// Prompts grow from turn to turn, or beyond what the model takes.
     ContextGrowth,
+    /// One of several endpoints or replicas fails more than the others.
+    ReplicaFailing,
+    /// One of them is slower than the others, or faster.
+    ReplicaSlow,
+    /// An endpoint did not get its share of the requests.
+    ShareUneven,
 }
 
 /// How much a finding takes from a measurement.
@@ -141,7 +147,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 51] = [
+    pub const ALL: [(Rule, &'static str); 54] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -193,6 +199,9 @@ impl Rule {
         (Rule::SharesApart, "shares_apart"),
         (Rule::SharesMissing, "shares_missing"),
         (Rule::ContextGrowth, "context_growth"),
+        (Rule::ReplicaFailing, "replica_failing"),
+        (Rule::ReplicaSlow, "replica_slow"),
+        (Rule::ShareUneven, "share_uneven"),
     ];
 
     /// Its name in files, tables and the checklist: `few_requests`.
@@ -243,7 +252,7 @@ mod tests {
             assert_eq!(rule as usize, place, "{name} is out of order");
             assert_eq!((rule.name(), Rule::from_name(name)), (name, Some(rule)));
         }
-        assert_eq!(Rule::ContextGrowth as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::ShareUneven as usize + 1, Rule::ALL.len());
         assert_eq!(Rule::from_name("of_tomorrow"), None);
     }
 }

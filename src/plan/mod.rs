@@ -19,6 +19,7 @@ mod data;
 mod endpoint;
 mod error;
 mod finding;
+mod fleet;
 mod lengths;
 mod level;
 pub mod lint;
@@ -43,6 +44,7 @@ pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
 pub use error::{Error, nearest};
 pub use finding::{Finding, Grade, Rule};
+pub use fleet::UrlStrategy;
 pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
 pub use prefix::{Prefix, Sharing};
@@ -118,6 +120,19 @@ pub struct Plan {
 pub struct Target {
     /// Where requests go, in the order given.
     pub endpoints: Vec<Endpoint>,
+    /// Which of them a request goes to.
+    #[serde(skip_serializing_if = "UrlStrategy::is_default")]
+    pub url_strategy: UrlStrategy,
+    /// How often each of them is chosen, as whole numbers in their order; empty: alike.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub url_weights: Vec<u32>,
+    /// Connections go to all addresses of a name in turn, and requests are told apart by them; else to the first that
+    /// takes them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_addresses: bool,
+    /// The response header in which a replica behind an endpoint says who it is; absent: none is looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_header: Option<String>,
     /// Models asked for; requests choose among them by `model_choice`. Empty until the server was asked for its only one.
     pub models: Vec<String>,
     /// How often each of them is asked for, as whole numbers in their order; empty: alike.
@@ -434,6 +449,10 @@ impl Default for Target {
     fn default() -> Target {
         Target {
             endpoints: Vec::new(),
+            url_strategy: UrlStrategy::default(),
+            url_weights: Vec::new(),
+            all_addresses: false,
+            replica_header: None,
             models: Vec::new(),
             model_weights: Vec::new(),
             model_choice: ModelChoice::default(),

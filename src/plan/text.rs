@@ -15,7 +15,7 @@ use super::{
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
     Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
     Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares,
-    Until, Workload, nearest,
+    Until, UrlStrategy, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -220,6 +220,10 @@ fn full_plan() -> Plan {
     let header = Header { name: String::new(), value: String::new() };
     let target = Target {
         endpoints: vec![Endpoint { url: String::new() }],
+        url_strategy: UrlStrategy::StickySession,
+        url_weights: vec![1],
+        all_addresses: true,
+        replica_header: Some(String::new()),
         models: vec![String::new()],
         model_weights: vec![1],
         model_choice: ModelChoice::Drawn,

@@ -2,16 +2,19 @@
 //!
 //! A line for each level, with unrounded numbers under the names and units that the columns say. A percentile that falls on
 //! failed requests is `inf`: they are slower than any that ended. Below such a line there is a second one of the requests
-//! that ended well alone; the column `requests` tells the two apart, `all` and `ok`. What is not known is empty. Parts, turns
-//! and the course over time are in the run file.
+//! that ended well alone; the column `requests` tells the two apart, `all` and `ok`. Lines of the parts of a level (endpoints,
+//! replicas, models) follow it, named in the column `part`. What is not known is empty. Turns and the course over time are in
+//! the run file.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::view::{Cell, Table};
+use super::view::{self, Cell, Table};
 use crate::metrics::metric::Metric;
 use crate::run_file::RunFile;
-use crate::run_file::schema::{DistributionBlock, LevelBlock, Unit};
+use crate::run_file::schema::{DistributionBlock, GroupBlock, LevelBlock, Unit};
 use crate::stats::Quantile;
+use crate::summary::{Counts, Goodput, Rates};
 
 /// Writes the levels of `run`.
 ///
@@ -26,11 +29,13 @@ pub fn write(run: &RunFile, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let heads = COLUMNS.iter().map(|name| (*name).to_owned());
     line(out, heads.chain(metrics.iter().flat_map(|metric| heads_of(*metric))))?;
     for level in &run.levels {
-        let row = |of| row(level, run.imported.is_some(), &metrics, of).into_iter();
-        line(out, row(Requests::All))?;
-        let has_failing = |block: &DistributionBlock| Quantile::REPORTED.iter().any(|q| block.fails(*q));
-        if level.counts.ok > 0 && level.distributions.values().any(has_failing) {
-            line(out, row(Requests::Ok))?;
+        let parts = level.groups.iter().map(|group| Line::of_part(run, level, group));
+        for of in std::iter::once(Line::of_level(run, level)).chain(parts) {
+            line(out, of.cells(&metrics, Requests::All).into_iter())?;
+            let has_failing = |block: &DistributionBlock| Quantile::REPORTED.iter().any(|q| block.fails(*q));
+            if of.counts.ok > 0 && of.distributions.values().any(has_failing) {
+                line(out, of.cells(&metrics, Requests::Ok).into_iter())?;
+            }
         }
     }
     Ok(())
@@ -60,9 +65,10 @@ enum Requests {
 }
 
 /// The columns in front of those of the metrics.
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 20] = [
     "level",
     "label",
+    "part",
     "requests",
     "repeat",
     "interrupted",
@@ -82,40 +88,106 @@ const COLUMNS: [&str; 19] = [
     "in_flight_mean",
 ];
 
-fn row(level: &LevelBlock, is_imported: bool, metrics: &[Metric], of: Requests) -> Vec<String> {
-    let (rates, counts) = (&level.rates.window, &level.counts);
-    let goodput = level.goodput.as_ref();
-    // What lasted nobody knows how long has nothing per second.
-    let rate = |value: f64| known(Some(value).filter(|_| rates.span_s > 0.0));
-    // Another tool's file may not speak of tokens at all.
-    let is_uncounted = is_imported && level.tokens.is_uncounted();
-    let tokens = |value: f64| if is_uncounted { String::new() } else { rate(value) };
-    let mut cells: Vec<String> = vec![
-        level.ordinal.to_string(),
-        level.label.clone(),
-        if of == Requests::All { "all" } else { "ok" }.to_owned(),
-        level.repeat.to_string(),
-        level.interrupted.to_string(),
-        level.verdict.map_or_else(String::new, |verdict| verdict.word().to_owned()),
-        counts.planned.to_string(),
-        counts.ok.to_string(),
-        counts.failed.to_string(),
-        counts.cancelled.to_string(),
-        rate(rates.span_s),
-        rate(rates.offered_s),
-        rate(rates.req_s),
-        tokens(rates.out_tok_s),
-        tokens(rates.in_tok_s),
-        tokens(rates.total_tok_s),
-        known(goodput.map(|goodput| goodput.good_s)),
-        known(goodput.map(|goodput| goodput.attainment)),
-        known(level.in_flight.as_ref().map(|in_flight| in_flight.mean)),
-    ];
-    debug_assert_eq!(cells.len(), COLUMNS.len());
-    for metric in metrics {
-        cells.extend(cells_of(level, *metric, of));
+/// What a line is of: a level, or one of its parts.
+struct Line<'r> {
+    level: &'r LevelBlock,
+    /// The part's name; empty for the whole level.
+    part: String,
+    counts: &'r Counts,
+    /// `None` for parts of files from before they had rates.
+    rates: Option<&'r Rates>,
+    goodput: Option<&'r Goodput>,
+    distributions: &'r BTreeMap<Metric, DistributionBlock>,
+    /// Another tool's file may not speak of tokens at all.
+    is_uncounted: bool,
+}
+
+impl<'r> Line<'r> {
+    fn of_level(run: &RunFile, level: &'r LevelBlock) -> Line<'r> {
+        Line {
+            level,
+            part: String::new(),
+            counts: &level.counts,
+            rates: Some(&level.rates.window),
+            goodput: level.goodput.as_ref(),
+            distributions: &level.distributions,
+            is_uncounted: run.imported.is_some() && level.tokens.is_uncounted(),
+        }
     }
-    cells
+
+    fn of_part(run: &RunFile, level: &'r LevelBlock, group: &'r GroupBlock) -> Line<'r> {
+        Line {
+            part: view::group_name(run, level, group.of),
+            counts: &group.counts,
+            rates: group.rates.as_ref(),
+            goodput: group.goodput.as_ref(),
+            distributions: &group.distributions,
+            ..Line::of_level(run, level)
+        }
+    }
+
+    fn cells(&self, metrics: &[Metric], of: Requests) -> Vec<String> {
+        let &Line { level, counts, goodput, .. } = self;
+        // What lasted nobody knows how long has nothing per second.
+        let rate = |of: fn(&Rates) -> f64| known(self.rates.filter(|rates| rates.span_s > 0.0).map(of));
+        let tokens = |of: fn(&Rates) -> f64| if self.is_uncounted { String::new() } else { rate(of) };
+        // These are known of the level alone.
+        let whole = |cell: String| if self.part.is_empty() { cell } else { String::new() };
+        let mut cells: Vec<String> = vec![
+            level.ordinal.to_string(),
+            level.label.clone(),
+            self.part.clone(),
+            if of == Requests::All { "all" } else { "ok" }.to_owned(),
+            level.repeat.to_string(),
+            level.interrupted.to_string(),
+            whole(level.verdict.map_or_else(String::new, |verdict| verdict.word().to_owned())),
+            counts.planned.to_string(),
+            counts.ok.to_string(),
+            counts.failed.to_string(),
+            counts.cancelled.to_string(),
+            rate(|rates| rates.span_s),
+            rate(|rates| rates.offered_s),
+            rate(|rates| rates.req_s),
+            tokens(|rates| rates.out_tok_s),
+            tokens(|rates| rates.in_tok_s),
+            tokens(|rates| rates.total_tok_s),
+            known(goodput.map(|goodput| goodput.good_s)),
+            known(goodput.map(|goodput| goodput.attainment)),
+            whole(known(level.in_flight.as_ref().map(|in_flight| in_flight.mean))),
+        ];
+        debug_assert_eq!(cells.len(), COLUMNS.len());
+        for metric in metrics {
+            cells.extend(self.cells_of(*metric, of));
+        }
+        cells
+    }
+
+    /// Mean, percentiles and greatest value of a metric, in the order of its heads.
+    fn cells_of(&self, metric: Metric, of: Requests) -> Vec<String> {
+        let block = self.distributions.get(&metric);
+        let per = match Unit::of(metric) {
+            Unit::Nanoseconds => 1e6,
+            Unit::TokensPerSecond => 1.0,
+        };
+        let in_unit = |value: Option<f64>| known(value.map(|value| value / per));
+        // A metric that no request has because all failed is as slow as they are.
+        let failed = self.counts.ranked_failed();
+        let is_hopeless = block.is_none()
+            && failed > 0
+            && failed == self.counts.ranked()
+            && metric.is_per_request()
+            && Unit::of(metric) == Unit::Nanoseconds;
+        let quantile = |quantile: Quantile| match block {
+            Some(block) if of == Requests::All && block.fails(quantile) => INFINITE.to_owned(),
+            Some(block) => in_unit(block.quantile(quantile)),
+            None if is_hopeless => INFINITE.to_owned(),
+            None => String::new(),
+        };
+        let mut cells = vec![in_unit(block.and_then(|block| block.mean))];
+        cells.extend(Quantile::REPORTED.into_iter().map(quantile));
+        cells.push(in_unit(block.and_then(|block| block.max)));
+        cells
+    }
 }
 
 /// The heads of a metric's columns: `ttft_mean_ms`, `ttft_p99_ms`, `user_speed_max_tok_s`.
@@ -127,33 +199,6 @@ fn heads_of(metric: Metric) -> Vec<String> {
     let quantiles = Quantile::REPORTED.iter().map(|quantile| format!("p{quantile}"));
     let whats = std::iter::once("mean".to_owned()).chain(quantiles).chain(["max".to_owned()]);
     whats.map(|what| format!("{}_{what}_{unit}", metric.name())).collect()
-}
-
-/// Mean, percentiles and greatest value of a metric, in the order of its heads.
-fn cells_of(level: &LevelBlock, metric: Metric, of: Requests) -> Vec<String> {
-    let block = level.distributions.get(&metric);
-    let per = match Unit::of(metric) {
-        Unit::Nanoseconds => 1e6,
-        Unit::TokensPerSecond => 1.0,
-    };
-    let in_unit = |value: Option<f64>| known(value.map(|value| value / per));
-    // A metric that no request has because all failed is as slow as they are.
-    let failed = level.counts.ranked_failed();
-    let is_hopeless = block.is_none()
-        && failed > 0
-        && failed == level.counts.ranked()
-        && metric.is_per_request()
-        && Unit::of(metric) == Unit::Nanoseconds;
-    let quantile = |quantile: Quantile| match block {
-        Some(block) if of == Requests::All && block.fails(quantile) => INFINITE.to_owned(),
-        Some(block) => in_unit(block.quantile(quantile)),
-        None if is_hopeless => INFINITE.to_owned(),
-        None => String::new(),
-    };
-    let mut cells = vec![in_unit(block.and_then(|block| block.mean))];
-    cells.extend(Quantile::REPORTED.into_iter().map(quantile));
-    cells.push(in_unit(block.and_then(|block| block.max)));
-    cells
 }
 
 /// What readers of CSV take for infinity.

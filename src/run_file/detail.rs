@@ -75,6 +75,8 @@ pub struct Line<'a> {
     pub turn: u16,
     /// Which of the plan's endpoints served it.
     pub endpoint: u16,
+    /// Which replica answered, by its place in the level's `replicas`; null if not known.
+    pub replica: Option<u16>,
     /// Which of the plan's models was asked.
     pub model: u16,
     /// `warmup` or `measured`.
@@ -166,6 +168,7 @@ impl<'a> Line<'a> {
             session: r.session,
             turn: r.turn,
             endpoint: r.endpoint,
+            replica: r.replica,
             model: r.model,
             phase: match r.phase {
                 Phase::Warmup => "warmup",

@@ -14,6 +14,8 @@ use crate::wire::json::Json;
 pub(super) struct Client {
     pub(super) exchange: Exchange,
     pub(super) due: Due,
+    /// Where its request goes.
+    pub(super) route: usize,
     pub(super) busy: bool,
     /// How often the slot has been used, so that a late deadline or alarm does not hit the next request.
     pub(super) uses: u64,
@@ -44,6 +46,7 @@ impl Client {
         Client {
             exchange: Exchange::new(),
             due: Due::default(),
+            route: 0,
             busy: false,
             uses: 0,
             leaves_after: None,
@@ -56,8 +59,9 @@ impl Client {
         }
     }
 
-    pub(super) fn begin(&mut self, due: Due, now: Stamp) {
+    pub(super) fn begin(&mut self, due: Due, route: usize, now: Stamp) {
         self.due = due;
+        self.route = route;
         self.busy = true;
         self.uses += 1;
         self.last_read = now;
@@ -132,7 +136,7 @@ pub(super) fn settle(
     spare: &mut Vec<usize>,
     gauges: &Gauges,
 ) {
-    let record = *client.exchange.record();
+    let record = work.record_of(&client.exchange, (client.route, 0));
     work.on_done(&record, &client.exchange, &client.times);
     gauges.on_done(record.outcome);
     // An answer that takes no time would be asked for again at the same moment, for ever.

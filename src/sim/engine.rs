@@ -30,8 +30,8 @@ pub struct Setup {
     pub target: Arc<Target>,
     /// How answers are read.
     pub ask: Ask,
-    /// The server.
-    pub server: Paper,
+    /// The servers, one for each route of the target.
+    pub servers: Vec<Paper>,
     /// Where records go; `None`: not kept.
     pub spool: Option<Spool>,
     /// Where it shows what it does, if anybody looks: as its only shard.
@@ -195,7 +195,7 @@ impl SimEngine {
         let mut interrupted = false;
         let mut looks = 0;
         while !work.is_over() {
-            let next = work.next_send().min(self.setup.server.next_wakeup());
+            let next = work.next_send().min(self.next_wakeup());
             let due_at = watch.as_ref().map_or(Duration::MAX, Watch::due_at);
             let next = next.min(work.next_end()).min(self.deadlines.next()).min(later(start, due_at));
             self.now = self.now.max(next.min(self.alarms.next()));
@@ -237,7 +237,8 @@ impl SimEngine {
             watch.take(std::mem::take(&mut report.observations));
             watch.end()
         });
-        Ok(LegOutcome { start, cut, reports: vec![report], watched, interrupted })
+        let replicas = leg.replicas.as_ref().map(|replicas| replicas.names()).unwrap_or_default();
+        Ok(LegOutcome { start, cut, reports: vec![report], watched, interrupted, replicas })
     }
 
     /// Goes on or not, by what was observed so far.
@@ -259,32 +260,48 @@ impl SimEngine {
         }
     }
 
-    /// Everything that the server has to say by now.
+    /// When a server has something to say next.
+    fn next_wakeup(&self) -> Stamp {
+        self.setup.servers.iter().map(Paper::next_wakeup).min().unwrap_or(Stamp::MAX)
+    }
+
+    /// The client of `slot` has gone.
+    fn hang_up(&mut self, slot: usize) {
+        if let Some(server) = self.setup.servers.get_mut(self.clients[slot].route) {
+            server.cancel(self.now, slot as u64);
+        }
+    }
+
+    /// Everything that the servers have to say by now.
     fn deliver(&mut self, work: &mut Work, permits: &mut u32) {
         let mut left = Vec::new();
-        while self.setup.server.next_wakeup() <= self.now {
-            for (slot, due, bytes) in self.setup.server.advance(self.now) {
-                let slot = slot as usize;
-                let client = &mut self.clients[slot];
-                if !client.busy {
-                    continue;
-                }
-                let progress = match &mut client.pipe {
-                    None => hear(client, due, bytes, &mut self.json, work, &self.gauges),
-                    Some(pipe) => {
-                        pipe.bytes.extend(bytes);
-                        let around = (&mut self.json, &self.gauges, &mut self.alarms);
-                        drink(client, slot, due, work, around)
+        while self.next_wakeup() <= self.now {
+            for (route, server) in self.setup.servers.iter_mut().enumerate() {
+                for (slot, due, bytes) in server.advance(self.now) {
+                    let slot = slot as usize;
+                    let client = &mut self.clients[slot];
+                    if !client.busy || client.route != route {
+                        continue;
                     }
-                };
-                if progress == Progress::Over {
-                    // The server may have more to say to a client that has heard enough; it is told at the end.
-                    left.extend((client.exchange.record().outcome.class == Class::Cancelled).then_some(slot));
-                    settle(client, slot, due, work, permits, &mut self.spare, &self.gauges);
+                    let progress = match &mut client.pipe {
+                        None => hear(client, due, bytes, &mut self.json, work, &self.gauges),
+                        Some(pipe) => {
+                            pipe.bytes.extend(bytes);
+                            let around = (&mut self.json, &self.gauges, &mut self.alarms);
+                            drink(client, slot, due, work, around)
+                        }
+                    };
+                    if progress == Progress::Over {
+                        // The server may have more to say to a client that has heard enough; it is told at the end.
+                        left.extend(
+                            (client.exchange.record().outcome.class == Class::Cancelled).then_some(slot),
+                        );
+                        settle(client, slot, due, work, permits, &mut self.spare, &self.gauges);
+                    }
                 }
             }
             for slot in left.drain(..) {
-                self.setup.server.cancel(self.now, slot as u64);
+                self.hang_up(slot);
             }
         }
         if work.block_is_full()
@@ -311,8 +328,8 @@ impl SimEngine {
             };
             if progress == Progress::Over {
                 // Of an answer that was complete there is nothing left to cancel.
-                self.setup.server.cancel(self.now, slot as u64);
-                settle(client, slot, self.now, work, permits, &mut self.spare, &self.gauges);
+                self.hang_up(slot);
+                settle(&mut self.clients[slot], slot, self.now, work, permits, &mut self.spare, &self.gauges);
             }
         }
     }
@@ -337,7 +354,7 @@ impl SimEngine {
     }
 
     fn start(&mut self, work: &mut Work, due: crate::load::virtually::Due, permit: Stamp, permits: &mut u32) {
-        let Some(request) = work.take(&due) else {
+        let Some(mut request) = work.take(&due) else {
             // The file of requests broke off: the level is no longer the planned one.
             work.on_unsent(&due, self.now, Class::Cancelled);
             return work.leg.signal.halt(Halt::Abort);
@@ -349,19 +366,24 @@ impl SimEngine {
         });
         let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
         let (abort, read_rate) = (conduct.abort(item, due.turn).unwrap_or_default(), conduct.read_rate(item));
-        let record = work.leg.record_of(&due, permit, read_rate.is_some());
+        let route = work.leg.route_of(&due, permit.max(self.now));
+        let begin = work.leg.target.direct(route, &mut request.bytes);
+        let record = work.leg.record_of(&due, route, permit, read_rate.is_some());
         work.check.bodies = work.check.bodies.wrapping_add(request.hash);
         self.gauges.on_sent();
         work.on_start(self.now);
         let client = &mut self.clients[slot];
-        client.begin(due, self.now);
+        client.begin(due, route, self.now);
         client.leaves_after = abort.after;
         client.pipe = read_rate.map(Pipe::new);
         client.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         client.exchange.on_start(self.now);
         client.exchange.on_connected(self.now, false);
         client.exchange.on_sent(self.now);
-        let answer = self.setup.server.on_request(self.now + ON_THE_WAY, slot as u64, &request.bytes);
+        let arrival = self.now + ON_THE_WAY;
+        let server = self.setup.servers.get_mut(route);
+        let answer = server.map(|server| server.on_request(arrival, slot as u64, &request.bytes[begin..]));
+        let answer = answer.unwrap_or_default();
         work.requests.give_back(due.user, request.bytes);
         self.watch(work, slot);
         let client = &mut self.clients[slot];
@@ -411,7 +433,7 @@ impl SimEngine {
                 continue;
             }
             let _ = client.exchange.on_timeout(self.now, phase);
-            self.setup.server.cancel(self.now, slot as u64);
+            self.hang_up(slot);
             settle(&mut self.clients[slot], slot, self.now, work, permits, &mut self.spare, &self.gauges);
         }
     }
@@ -430,7 +452,7 @@ impl SimEngine {
         for slot in 0..self.clients.len() {
             if self.clients[slot].busy {
                 let _ = self.clients[slot].exchange.on_abandoned(self.now);
-                self.setup.server.cancel(self.now, slot as u64);
+                self.hang_up(slot);
                 settle(&mut self.clients[slot], slot, self.now, work, permits, &mut self.spare, &self.gauges);
             }
         }
@@ -483,7 +505,7 @@ mod tests {
     use crate::load::probe::ask_of;
     use crate::mock::Settings;
     use crate::plan::{Arrivals, Load, Stop};
-    use crate::workload::{Content, Mix};
+    use crate::workload::{Content, Mix, Routing};
 
     fn level(load: Load, units: u64) -> Level {
         Level { load, stop: Stop { units: Some(units), ..Stop::default() }, warmups: 0, ..Level::default() }
@@ -501,6 +523,7 @@ mod tests {
                 &plan.workload.body_options(),
             )],
             mix: Mix::equal(1),
+            routing: Routing::in_turn(1),
             content: Content::new(&plan),
         };
         let settings = Settings { model: "m".to_owned(), ..Settings::default() };
@@ -508,7 +531,7 @@ mod tests {
             ask: ask_of(&plan),
             plan: Arc::new(plan),
             target: Arc::new(target),
-            server: Paper::new(settings, Stamp::ZERO).unwrap(),
+            servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
             spool: None,
             live: None,
             interrupts: Interrupts::default(),

@@ -1,12 +1,13 @@
-//! Parts of a level that are looked at on their own: by model, by endpoint, and slow readers.
+//! Parts of a level that are looked at on their own: by model, by endpoint, by replica, and slow readers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Flags, Record};
+use crate::summary::rates::Amounts;
 use crate::summary::records::goodput;
 use crate::summary::statistics::is_wanted;
-use crate::summary::{Counts, Distribution, Goodput, Input, Tokens};
+use crate::summary::{Against, Counts, Distribution, Goodput, Input, Rates, Tokens, against};
 
 /// Some of the requests of a level.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,12 @@ pub struct Group {
     pub distributions: Vec<Distribution>,
     /// Those that kept every SLO; `None` without SLOs, and of slow readers.
     pub goodput: Option<Goodput>,
+    /// Throughput in the window.
+    pub rates: Rates,
+    /// First requests of sessions among those planned in the window: what a choice of endpoint is made for.
+    pub sessions: u64,
+    /// Of an endpoint or a replica: its medians against those of the others.
+    pub against: Vec<Against>,
 }
 
 /// What requests are told apart by.
@@ -32,19 +39,62 @@ pub enum GroupKey {
     Model(u16),
     /// The endpoint asked, by its place in the plan.
     Endpoint(u16),
+    /// The replica that answered, by its place among the names that the level saw.
+    Replica(u16),
     /// Their users read slowly on purpose.
     SlowReaders,
 }
 
 /// The groups of `population`, the requests planned in the window in the order of their plans: by model and by endpoint
-/// where there are several, and slow readers where there are some.
-pub(super) fn of(input: &Input<'_>, population: &[&Record]) -> Vec<Group> {
-    let mut keys = several(population, |record| GroupKey::Model(record.model));
-    keys.extend(several(population, |record| GroupKey::Endpoint(record.endpoint)));
+/// where there are several, and slow readers where there are some. `measured` are all requests of the level.
+pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
+    let mut keys = several(population, |record| Some(GroupKey::Model(record.model)));
+    keys.extend(several(population, |record| Some(GroupKey::Endpoint(record.endpoint))));
+    keys.extend(several(population, |record| record.replica.map(GroupKey::Replica)));
     if population.iter().any(|record| is_slow(record)) {
         keys.push(GroupKey::SlowReaders);
     }
-    keys.into_iter().map(|key| group(input, population, key)).collect()
+    let groups = keys.iter().map(|key| Group {
+        rates: rates(input, measured, *key),
+        against: against(population, *key, keys.iter().filter(|other| is_like(**other, *key)).count()),
+        ..group(input, population, *key)
+    });
+    groups.collect()
+}
+
+/// Whether both are parts of the same kind.
+fn is_like(one: GroupKey, other: GroupKey) -> bool {
+    std::mem::discriminant(&one) == std::mem::discriminant(&other)
+}
+
+fn has(key: GroupKey, record: &Record) -> bool {
+    match key {
+        GroupKey::Model(model) => record.model == model,
+        GroupKey::Endpoint(endpoint) => record.endpoint == endpoint,
+        GroupKey::Replica(replica) => record.replica == Some(replica),
+        GroupKey::SlowReaders => is_slow(record),
+    }
+}
+
+fn rates(input: &Input<'_>, measured: &[&Record], key: GroupKey) -> Rates {
+    let mut amounts = Amounts::default();
+    measured.iter().filter(|record| has(key, record)).for_each(|record| amounts.add(record, &input.window));
+    amounts.over(input.window.nanos())
+}
+
+/// The medians of one of `parts` parts of its kind against those of the others.
+fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> {
+    if !matches!(key, GroupKey::Endpoint(_) | GroupKey::Replica(_)) {
+        return Vec::new();
+    }
+    let ok = || population.iter().filter(|record| record.outcome.is_ok() && !is_slow(record));
+    let of = |metric: Metric| {
+        let values = |own: bool| -> Vec<f64> {
+            ok().filter(|record| has(key, record) == own).filter_map(|record| metric.of(record)).collect()
+        };
+        Against::of(metric, &values(true), &values(false), against::confidence_of(parts))
+    };
+    against::METRICS.into_iter().filter_map(of).collect()
 }
 
 /// Whether the latencies of a request are made by its own user.
@@ -52,20 +102,16 @@ pub(super) fn is_slow(record: &Record) -> bool {
     record.flags.contains(Flags::SLOW_READER)
 }
 
-fn several(population: &[&Record], key: impl Fn(&Record) -> GroupKey) -> Vec<GroupKey> {
-    let mut keys: Vec<GroupKey> = population.iter().map(|record| key(record)).collect();
+fn several(population: &[&Record], key: impl Fn(&Record) -> Option<GroupKey>) -> Vec<GroupKey> {
+    let mut keys: Vec<GroupKey> = population.iter().filter_map(|record| key(record)).collect();
     keys.sort_unstable();
     keys.dedup();
     if keys.len() > 1 { keys } else { Vec::new() }
 }
 
 fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
-    let has = |record: &Record| match key {
-        GroupKey::Model(model) => record.model == model,
-        GroupKey::Endpoint(endpoint) => record.endpoint == endpoint,
-        GroupKey::SlowReaders => is_slow(record),
-    };
-    let all: Vec<&Record> = population.iter().copied().filter(|record| has(record)).collect();
+    let all: Vec<&Record> = population.iter().copied().filter(|record| has(key, record)).collect();
+    let sessions = all.iter().filter(|record| record.turn == 0).count() as u64;
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
     for record in &all {
         counts.add(record);
@@ -89,5 +135,8 @@ fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
         goodput: if apart { None } else { goodput(input, &ranked, &counts) },
         counts,
         tokens,
+        rates: Rates::default(),
+        sessions,
+        against: Vec::new(),
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     LevelSummary {
         window: input.window,
         distributions,
-        groups: groups::of(input, &population),
+        groups: groups::of(input, &population, &measured),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
         goodput: goodput(input, &ranked, &counts),

@@ -173,6 +173,7 @@ mod tests {
         shard.loop_lag.record(3_000_000);
         shard.schedule_delay.record(2_000_000);
         let result = LevelResult {
+            replicas: Vec::new(),
             ordinal: 0,
             level: Level::default(),
             span: Span { t0: Stamp::ZERO, t1: at(0), t2: at(200) },

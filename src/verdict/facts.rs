@@ -9,7 +9,7 @@ use crate::metrics::Metric;
 use crate::plan::{Level, Timestamps};
 use crate::run::HostCheck;
 use crate::stats::Series;
-use crate::summary::{Counts, InFlight, Statistics, Tokens};
+use crate::summary::{Against, Counts, GroupKey, InFlight, Statistics, Tokens};
 
 /// One level.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,23 @@ pub struct Facts {
     pub series: Series,
     /// What the client says of itself.
     pub client: Client,
+    /// The endpoints and replicas, where there are several.
+    pub parts: Vec<PartOf>,
+    /// The names of the replicas, by their places.
+    pub replicas: Vec<String>,
+}
+
+/// An endpoint or a replica.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartOf {
+    /// Which.
+    pub of: GroupKey,
+    /// Its requests planned in the window, by how they ended.
+    pub counts: Counts,
+    /// First requests of sessions among them.
+    pub sessions: u64,
+    /// Its medians against those of the others.
+    pub against: Vec<Against>,
 }
 
 /// Lengths of a level, s.

@@ -1,24 +1,12 @@
 //! Which of several models a request asks for: a function of the seed and its place among the requests.
 
-use std::cmp::Reverse;
-use std::sync::Arc;
-
 use crate::plan::{ModelChoice, Target};
-use crate::rng::{self, Purpose};
+use crate::rng::Purpose;
+use crate::workload::choice::Choice;
 
 /// A choice among models.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mix(Rule);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Rule {
-    /// One after the other, so many of them.
-    Equal(u64),
-    /// The model of each place in a round.
-    Turns(Arc<[u16]>),
-    /// For each model the sum of its weight and those before it.
-    Drawn(Arc<[u32]>),
-}
+pub struct Mix(Choice);
 
 impl Mix {
     /// The choice that `target` asks for among its models, of which there is at least one. It is taken as validated.
@@ -29,60 +17,23 @@ impl Mix {
             weights if weights.len() == models => weights.to_vec(),
             _ => vec![1; models],
         };
-        match target.model_choice {
-            ModelChoice::InTurn if weights.iter().all(|weight| *weight == weights[0]) => Mix::equal(models),
-            ModelChoice::InTurn => Mix(Rule::Turns(turns(&weights).into())),
-            ModelChoice::Drawn => {
-                let sums = weights.iter().scan(0u32, |sum, weight| {
-                    *sum = sum.saturating_add(*weight);
-                    Some(*sum)
-                });
-                Mix(Rule::Drawn(sums.collect()))
-            }
-        }
+        Mix(match target.model_choice {
+            ModelChoice::InTurn => Choice::in_turn(&weights),
+            ModelChoice::Drawn => Choice::drawn(&weights, Purpose::Models),
+        })
     }
 
     /// So many models in turn.
     #[must_use]
     pub fn equal(models: usize) -> Mix {
-        Mix(Rule::Equal(models.max(1) as u64))
+        Mix(Choice::equal(models))
     }
 
     /// The model of the request that is at place `turn`, which all draws count by; `seed` is that of its level.
     #[must_use]
     pub fn model(&self, seed: u64, turn: u64) -> usize {
-        match &self.0 {
-            Rule::Equal(models) => (turn % models) as usize,
-            Rule::Turns(round) => usize::from(round[(turn % round.len() as u64) as usize]),
-            Rule::Drawn(sums) => {
-                let all = sums.last().copied().unwrap_or(0);
-                let drawn = rng::below(&mut rng::stream(seed, Purpose::Models, turn), all);
-                sums.partition_point(|sum| *sum <= drawn).min(sums.len().saturating_sub(1))
-            }
-        }
+        self.0.of(seed, turn)
     }
-}
-
-/// A round in which each model has as many places as its weight, divided by what the weights share, spread evenly: smooth
-/// weighted round robin, the model that is most behind its due coming next.
-fn turns(weights: &[u32]) -> Vec<u16> {
-    let shared = weights.iter().copied().fold(0, gcd).max(1);
-    let weights: Vec<i64> = weights.iter().map(|weight| i64::from(weight / shared)).collect();
-    let round: i64 = weights.iter().sum();
-    let mut behind = vec![0; weights.len()];
-    let next = |_| {
-        behind.iter_mut().zip(&weights).for_each(|(behind, weight)| *behind += weight);
-        // Of two that are equally far behind the first.
-        let (place, most) =
-            behind.iter_mut().enumerate().max_by_key(|(place, behind)| (**behind, Reverse(*place)))?;
-        *most -= round;
-        u16::try_from(place).ok()
-    };
-    (0..round).map_while(next).collect()
-}
-
-const fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

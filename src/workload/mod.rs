@@ -5,6 +5,7 @@
 
 mod agents;
 pub mod arrival;
+mod choice;
 pub mod conduct;
 pub mod content;
 pub mod counted;
@@ -19,6 +20,7 @@ pub mod recorded;
 pub mod recording;
 pub mod retold;
 pub mod reuse;
+pub mod routing;
 pub mod session;
 #[cfg(feature = "tokenizer")]
 pub mod tokenizer;
@@ -35,3 +37,4 @@ pub use pieces::Pieces;
 pub use preview::Preview;
 pub use recording::Recording;
 pub use reuse::Reuse;
+pub use routing::Routing;

@@ -56,6 +56,7 @@ impl Capture {
             prompts,
             max_tokens: 0,
             leaves_with: 0,
+            replica_header: None,
         }
     }
 

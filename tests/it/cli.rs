@@ -12,6 +12,7 @@ mod check;
 mod conversations;
 mod data;
 mod find_capacity;
+mod fleet;
 mod histograms;
 mod imported;
 mod interrupt;

@@ -73,6 +73,7 @@ fn drive(settings: &Settings, ordinal: usize, level: &Level, driving: Driving) -
         tally.on_done(record, &Gaps::with_capacity(0), &Gaps::with_capacity(0), Stamp::ZERO);
     }
     let result = LevelResult {
+        replicas: Vec::new(),
         ordinal,
         level: level.clone(),
         span: Span { t0: Stamp::ZERO, t1: end, t2 },

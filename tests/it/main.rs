@@ -23,6 +23,7 @@ mod faults;
 mod find_capacity;
 mod fit_run;
 mod flags;
+mod fleet;
 mod goldens;
 mod goldens_histogram;
 mod goldens_model;

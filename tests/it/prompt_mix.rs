@@ -64,6 +64,7 @@ pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered
         routes: vec![Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap()],
         templates: vec![Template::new(plan.target.dialect, SIMULATED, plan.target.stream, &options)],
         mix: Mix::equal(1),
+        routing: tokload::workload::Routing::in_turn(1),
         content: Content::new(plan),
     };
     let mut settings = Settings {
@@ -78,7 +79,7 @@ pub(crate) fn levels(line: &str, change: impl FnOnce(&mut Settings)) -> (Ordered
         plan: Arc::new(plan.clone()),
         target: Arc::new(target),
         ask: ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
         spool: Some(Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap()),
         live: None,
         interrupts: Interrupts::default(),

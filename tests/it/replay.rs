@@ -294,7 +294,7 @@ fn a_file_that_changes_under_a_run_fails_it_instead_of_sending_less() {
         target: rig::target_with(&plan, Some(Script::Trace(recording))),
         ask: probe::ask_of(&plan),
         plan: Arc::new(plan.clone()),
-        server: Paper::new(Settings::default(), Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(Settings::default(), Stamp::ZERO).unwrap()],
         spool: None,
         live: None,
         interrupts: Interrupts::default(),

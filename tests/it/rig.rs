@@ -114,20 +114,32 @@ pub(crate) fn run_through(
     interrupts: Interrupts,
     tls: Arc<rustls::ClientConfig>,
 ) -> Run {
-    let address = plan.target.endpoints[0].address().unwrap();
-    let route = Route::new(RouteParts {
-        address: &address,
-        path: plan.target.request_path().to_owned(),
-        headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-        tls,
-    })
-    .unwrap();
+    let route = |endpoint: &Endpoint| {
+        Route::new(RouteParts {
+            address: &endpoint.address().unwrap(),
+            path: plan.target.request_path().to_owned(),
+            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+            tls: Arc::clone(&tls),
+        })
+        .unwrap()
+    };
+    run_on(plan, shards, level, interrupts, plan.target.endpoints.iter().map(route).collect())
+}
+
+/// The same on routes of one's own, one for each endpoint of the plan.
+pub(crate) fn run_on(
+    plan: &Plan,
+    shards: usize,
+    level: &Level,
+    interrupts: Interrupts,
+    routes: Vec<Route>,
+) -> Run {
     let (tape, spool) = spool();
     let live = Live::new(shards);
     let setup = Setup {
         clock: RunClock::start(),
         plan: Arc::new(plan.clone()),
-        target: target(plan, route),
+        target: target_of(plan, routes, script(plan)),
         ask: probe::ask_of(plan),
         cores: vec![None; shards],
         spool: Some(spool),
@@ -171,9 +183,14 @@ pub(crate) fn simulate_script(
     simulated(plan, Settings { serving, ..Settings::default() }, level, (script, Interrupts::default()))
 }
 
-fn simulated(
+fn simulated(plan: &Plan, settings: Settings, level: &Level, with: (Option<Script>, Interrupts)) -> Run {
+    simulate_fleet(plan, vec![settings], level, with)
+}
+
+/// A server for each endpoint of the plan, in virtual time.
+pub(crate) fn simulate_fleet(
     plan: &Plan,
-    settings: Settings,
+    servers: Vec<Settings>,
     level: &Level,
     (script, interrupts): (Option<Script>, Interrupts),
 ) -> Run {
@@ -183,7 +200,7 @@ fn simulated(
         plan: Arc::new(plan.clone()),
         target: target_with(plan, script),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: servers.into_iter().map(|one| Paper::new(one, Stamp::ZERO).unwrap()).collect(),
         spool: Some(spool),
         live: Some(live.clone()),
         interrupts,
@@ -201,7 +218,7 @@ pub(crate) fn simulate_levels(plan: &Plan, settings: Settings, levels: &[Level])
         plan: Arc::new(plan.clone()),
         target: target_with(plan, None),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
         spool: None,
         live: Some(live.clone()),
         interrupts: Interrupts::default(),
@@ -223,7 +240,7 @@ pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult
         plan: Arc::new(plan.clone()),
         target: target_with(plan, None),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).unwrap(),
+        servers: vec![Paper::new(settings, Stamp::ZERO).unwrap()],
         spool: Some(spool),
         live: None,
         interrupts: Interrupts::default(),
@@ -252,18 +269,15 @@ fn spool() -> (Tape, Spool) {
 /// What goes to nobody, with the requests of `script`.
 pub(crate) fn target_with(plan: &Plan, script: Option<Script>) -> Arc<Target> {
     let route = Route::nowhere("sim", plan.target.request_path(), Vec::new()).unwrap();
-    target_of(plan, route, script)
+    target_of(plan, vec![route; plan.target.endpoints.len().max(1)], script)
 }
 
-fn target(plan: &Plan, route: Route) -> Arc<Target> {
-    target_of(plan, route, script(plan))
-}
-
-fn target_of(plan: &Plan, route: Route, script: Option<Script>) -> Arc<Target> {
+fn target_of(plan: &Plan, routes: Vec<Route>, script: Option<Script>) -> Arc<Target> {
     Arc::new(Target {
-        routes: vec![route],
+        routes,
         templates: plan.target.models.iter().map(|model| plan.template(model).unwrap()).collect(),
         mix: Mix::new(&plan.target),
+        routing: tokload::workload::Routing::new(&plan.target),
         content: Content::new(plan).with_script(script),
     })
 }

@@ -47,6 +47,10 @@ pub(crate) fn plan() -> Plan {
         steady_cut: SteadyCut::Default,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
+            url_strategy: tokload::plan::UrlStrategy::RoundRobin,
+            url_weights: Vec::new(),
+            all_addresses: false,
+            replica_header: None,
             models: vec!["tiny".to_owned()],
             model_weights: Vec::new(),
             model_choice: tokload::plan::ModelChoice::InTurn,
@@ -145,6 +149,7 @@ impl Sample {
         let t1 = records.iter().map(|r| r.plan).max().unwrap();
         let t2 = records.iter().map(|r| r.end).max().unwrap();
         let result = LevelResult {
+            replicas: Vec::new(),
             ordinal,
             level: level.clone(),
             span: Span { t0, t1, t2 },
@@ -702,8 +707,13 @@ fn a_written_file_conforms_to_the_published_schema() {
         tokens: level.tokens.clone(),
         distributions: level.distributions.clone(),
         goodput: level.goodput,
+        rates: Some(level.rates.window),
+        sessions: 3,
+        against: Vec::new(),
     };
-    level.groups = [GroupKey::Model(1), GroupKey::Endpoint(0), GroupKey::SlowReaders].map(group).into();
+    level.groups = [GroupKey::Model(1), GroupKey::Replica(2), GroupKey::Endpoint(0), GroupKey::SlowReaders]
+        .map(group)
+        .into();
     let text = to_json(&repeated);
     assert_eq!(
         read::parse(&text, Path::new("run.json")).unwrap().levels[0].groups,

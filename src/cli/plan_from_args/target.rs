@@ -4,7 +4,9 @@
 
 use super::{RunArgs, value};
 use crate::api::{Dialect, Raw};
-use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target};
+use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, UrlStrategy};
+
+mod fleet;
 
 /// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.
 pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) -> Result<(), Error> {
@@ -21,6 +23,10 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
     target.stream = args.streaming || (!args.no_streaming && target.stream);
     target.tls.insecure |= args.insecure;
     target.reset_prefix_cache |= args.reset_prefix_cache;
+    target.all_addresses |= args.all_addresses;
+    if let Some(name) = &args.replica_header {
+        target.replica_header = Some(name.trim().to_ascii_lowercase());
+    }
     if args.cacert.is_some() {
         target.tls.cacert.clone_from(&args.cacert);
     }
@@ -33,10 +39,10 @@ fn endpoints(
     target: &mut Target,
     secrets: &mut Secrets,
 ) -> Result<Option<(Dialect, String)>, Error> {
-    let urls = base_urls(args)?;
+    let (urls, weights) = fleet::servers(args)?;
     let addresses = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = addresses.first() else {
-        return Ok(None);
+        return fleet::strategy(args, weights, target).map(|()| None);
     };
     // One password for some servers would be shown to all.
     if addresses.iter().any(|address| address.userinfo != first.userinfo) {
@@ -51,6 +57,12 @@ fn endpoints(
         secrets.set_basic(userinfo);
     }
     target.endpoints = addresses.iter().map(Address::endpoint).collect();
+    // What the file has are weights of its own endpoints.
+    target.url_weights.clear();
+    if target.url_strategy == UrlStrategy::Weighted {
+        target.url_strategy = UrlStrategy::default();
+    }
+    fleet::strategy(args, weights, target)?;
     Ok(first.request.clone())
 }
 
@@ -139,24 +151,6 @@ fn endpoint_path(path: &str, api_named: bool, target: &mut Target) -> Result<(),
     }
     target.path = Some(path.to_owned()).filter(|path| path != target.dialect.path());
     Ok(())
-}
-
-/// The URLs of `--base-url`, or that of vLLM's `--host` and `--port`.
-fn base_urls(args: &RunArgs) -> Result<Vec<String>, Error> {
-    if args.host.is_none() && args.port.is_none() {
-        return Ok(args.base_url.clone());
-    }
-    if !args.base_url.is_empty() {
-        return Err(Error::new("--host", "stands beside --base-url", "give one of them"));
-    }
-    let host = args.host.as_deref().unwrap_or("127.0.0.1");
-    if host.contains("://") || host.contains('/') {
-        return Err(Error::new("--host", "is a URL", "give it by --base-url"));
-    }
-    let port = args.port.as_deref().map_or(Ok(8000), |text| value::integer::<u16>("--port", text))?;
-    let host =
-        if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    Ok(vec![format!("http://{host}:{port}")])
 }
 
 /// Headers of the options win over those of the file that have the same name; secret ones go apart.

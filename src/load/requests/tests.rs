@@ -24,6 +24,7 @@ pub(in crate::load) fn leg() -> Arc<Leg> {
         routes: vec![Route::new(parts).unwrap()],
         templates: vec![template],
         mix: Mix::equal(1),
+        routing: crate::workload::Routing::in_turn(1),
         content: Content::new(&plan),
     };
     Arc::new(Leg {
@@ -33,6 +34,8 @@ pub(in crate::load) fn leg() -> Arc<Leg> {
         seed: plan.level_seed(0),
         limits: Spans::from(&Limits::default()),
         permits: None,
+        outstanding: None,
+        replicas: None,
         from_plan: true,
         timestamps: plan.client.timestamps,
         burn: None,

@@ -28,7 +28,7 @@ impl Shard {
             return;
         }
         let exchange = &connection.exchange;
-        let record = *exchange.record();
+        let record = work.record_of(exchange, (connection.route, connection.address));
         work.on_done(&record, exchange, &connection.times);
         if let Some(info) = connection.socket.as_ref().and_then(|socket| socket.tcp_info()) {
             work.check.rtt.record(info.rtt_ns);

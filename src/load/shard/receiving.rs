@@ -187,7 +187,7 @@ impl Shard {
             let due = connection.due;
             connection.request = work.requests.write_again(&due, connection.entry.as_deref());
         }
-        connection.written = 0;
+        connection.written = work.leg.target.direct(connection.route, &mut connection.request);
         connection.is_sent = false;
         connection.tried = 0;
         // Whatever was set for the first time is over.

@@ -38,15 +38,16 @@ impl Shard {
 
     /// Takes a request in hand.
     pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp) {
-        let Some(request) = work.take(&due) else {
+        let Some(mut request) = work.take(&due) else {
             // The file of requests broke off under our hands: the level is no longer the planned one, on no shard.
             work.on_unsent(&due, self.pace.clock().now(), Class::Cancelled);
             return work.leg.signal.halt(Halt::Abort);
         };
-        let route = work.leg.target.route_of(due.index);
+        let route = work.leg.route_of(&due, permit);
+        let begin = work.leg.target.direct(route, &mut request.bytes);
         let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
         let (abort, read_rate) = (conduct.abort(item, due.turn).unwrap_or_default(), conduct.read_rate(item));
-        let record = work.leg.record_of(&due, permit, read_rate.is_some());
+        let record = work.leg.record_of(&due, route, permit, read_rate.is_some());
         self.gauges.on_sent();
         let now = self.pace.clock().now();
         work.on_start(now);
@@ -55,9 +56,9 @@ impl Shard {
         connection.route = route;
         connection.due = due;
         work.check.bodies = work.check.bodies.wrapping_add(request.hash);
+        connection.written = begin;
         connection.request = request.bytes;
         connection.entry = request.entry;
-        connection.written = 0;
         connection.is_sent = false;
         connection.tried = 0;
         connection.times.clear();
@@ -103,6 +104,10 @@ impl Shard {
         let route = self.connections[slot].route;
         let addresses = work.leg.target.routes[route].addresses.len();
         let mut error = None;
+        let in_turn = work.leg.replicas.as_ref().is_some_and(|replicas| replicas.are_addresses());
+        if in_turn && self.connections[slot].tried == 0 && addresses > 1 {
+            self.preferred[route] = (self.preferred[route] + 1) % addresses;
+        }
         while self.connections[slot].tried < addresses {
             let connection = &mut self.connections[slot];
             connection.address = (self.preferred[route] + connection.tried) % addresses;

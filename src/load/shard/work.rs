@@ -9,6 +9,7 @@ use crate::api::talk::Reply;
 use crate::exchange::Exchange;
 use crate::load::agenda::{Agenda, Due, later};
 use crate::load::leg::{Halt, Leg, Sample, ShardReport};
+use crate::load::replicas::Known;
 use crate::load::requests::{Next, Requests, Written};
 use crate::load::spool::Block;
 use crate::metrics::tally::Gaps;
@@ -72,6 +73,8 @@ pub(crate) struct Work {
     pub(crate) last_end: Option<Stamp>,
     pub(crate) records: u64,
     pub(crate) e2e_ns: Vec<u64>,
+    /// Names of replicas that this shard has met.
+    known: Known,
 }
 
 impl Work {
@@ -103,6 +106,7 @@ impl Work {
             last_end: None,
             records: 0,
             e2e_ns: Vec::new(),
+            known: Known::new(),
             leg,
         }
     }
@@ -264,9 +268,23 @@ impl Work {
         self.give_up.unwrap_or(if self.open { Stamp::MAX } else { self.end })
     }
 
+    /// The record of `exchange`, which is over, with the replica that answered where these are told apart; `at` is the route
+    /// and the place of its address.
+    pub(crate) fn record_of(&mut self, exchange: &Exchange, (route, address): (usize, usize)) -> Record {
+        let record = *exchange.record();
+        let Some(replicas) = &self.leg.replicas else { return record };
+        let replica = match exchange.replica() {
+            _ if replicas.are_addresses() => record.conn.and_then(|_| replicas.at(route, address)),
+            Some(name) => replicas.named(name, &mut self.known),
+            None => None,
+        };
+        Record { replica, ..record }
+    }
+
     pub(crate) fn on_done(&mut self, record: &Record, exchange: &Exchange, times: &[u64]) {
         self.in_flight -= 1;
         self.showing.on_end();
+        self.leg.on_end(record);
         if let Some(running) = &mut self.check.running {
             running.on_end(record.end.as_nanos());
         }

@@ -7,6 +7,8 @@ use crate::time::Stamp;
 impl Record {
     /// Size of an encoded record.
     pub const BYTES: usize = 128;
+    /// So many replicas can be told apart.
+    pub const REPLICAS_MAX: u16 = 2047;
 
     /// The stored form.
     ///
@@ -21,11 +23,17 @@ impl Record {
         w.put(u64::from(self.turn), 2);
         w.put(u64::from(self.endpoint), 2);
         w.put(u64::from(self.model), 2);
-        w.put(self.phase as u64, 1);
+        // The replica plus one, in what phase and sources leave free: 11 bits.
+        let replica = self
+            .replica
+            .filter(|place| *place < Record::REPLICAS_MAX)
+            .map_or(0, |place| u64::from(place) + 1);
+        w.put(self.phase as u64 | (replica & 0x7f) << 1, 1);
         w.put(self.outcome.class as u64, 1);
         w.put(u64::from(self.outcome.status), 2);
         w.put(self.outcome.kind as u64, 1);
-        w.put(self.output_source as u64 | (self.prompt_source as u64) << 4, 1);
+        let sources = self.output_source as u64 | (self.prompt_source as u64) << 4;
+        w.put(sources | (replica >> 7 & 3) << 2 | (replica >> 9) << 6, 1);
         w.put(u64::from(self.flags.bits()), 2);
         w.put(self.plan.as_nanos(), 8);
         let offset = |at: Stamp| at.nanos_since(self.plan);
@@ -65,15 +73,17 @@ impl Record {
         let index = r.take(6);
         let session = r.take(6);
         let (turn, endpoint, model) = (r.take(2) as u16, r.take(2) as u16, r.take(2) as u16);
-        let phase = match r.take(1) {
+        let phase = r.take(1);
+        let low = phase >> 1;
+        let phase = match phase & 1 {
             0 => Phase::Warmup,
-            1 => Phase::Measured,
-            _ => return None,
+            _ => Phase::Measured,
         };
         let class = Class::from_code(r.take(1) as u8)?;
         let status = r.take(2) as u16;
         let kind = Kind::from_code(r.take(1) as u8)?;
         let sources = r.take(1) as u8;
+        let replica = (low | u64::from(sources >> 2 & 3) << 7 | u64::from(sources >> 6) << 9) as u16;
         let flags = Flags::from_bits(r.take(2) as u16);
         let plan = Stamp::from_nanos(r.take(8));
         let mut mark = || r.take_optional(6).map(|ns| Stamp::from_nanos(plan.as_nanos().saturating_add(ns)));
@@ -98,6 +108,7 @@ impl Record {
             turn,
             endpoint,
             model,
+            replica: replica.checked_sub(1),
             phase,
             outcome: Outcome { class, kind, status },
             flags,
@@ -117,9 +128,9 @@ impl Record {
             stall_ns,
             kernel_stall_ns,
             prompt_tokens,
-            prompt_source: source(sources >> 4)?,
+            prompt_source: source(sources >> 4 & 3)?,
             output_tokens,
-            output_source: source(sources & 15)?,
+            output_source: source(sources & 3)?,
             cached_tokens,
             reasoning_tokens,
             events,
@@ -207,6 +218,17 @@ mod tests {
         assert_eq!(Record::decode(&record.encode()), Some(record));
         let bare = Record::planned(5, Stamp::from_millis(7));
         assert_eq!(Record::decode(&bare.encode()), Some(bare));
+    }
+
+    #[test]
+    fn a_replica_takes_what_others_leave_free() {
+        for place in [0, 1, 126, 127, 511, 512, 2046] {
+            let record = Record { replica: Some(place), ..full() };
+            assert_eq!(Record::decode(&record.encode()), Some(record));
+        }
+        let beyond = Record { replica: Some(Record::REPLICAS_MAX), ..full() };
+        assert_eq!(Record::decode(&beyond.encode()), Some(Record { replica: None, ..full() }));
+        assert_eq!(Record { replica: None, ..full() }.encode()[18], Phase::Measured as u8);
     }
 
     #[test]

@@ -2,6 +2,7 @@ use super::*;
 use crate::mock::ask::Finish;
 use crate::mock::face::tests::face;
 use crate::mock::faults::Cut;
+use crate::mock::reply::ServedBy;
 use crate::model::keyed::Key;
 
 const ASK: Ask = Ask {
@@ -18,7 +19,8 @@ const ASK: Ask = Ask {
 };
 const DRESS: Dress = Dress { role: Role::First, late_head: false, usage: Usage::Asked };
 /// Closed by the end of the connection: the bytes are the events.
-const PLAIN: Manner = Manner { chunks: false, keep_alive: false, head_only: false };
+const PLAIN: Manner =
+    Manner { chunks: false, keep_alive: false, head_only: false, served_by: ServedBy::NOBODY };
 
 fn generation(ask: Ask, dress: Dress) -> Generation {
     let face = Face { tool: ask.tool.clone(), thinks: ask.reasoning > 0, ..face(ask.surface) };

@@ -335,6 +335,12 @@ impl<'a> Plot<'a> {
                 context.draw_series(LineSeries::new(line, color.stroke_width(2)))?;
             }
         }
+        if !series.line {
+            // What is not joined has nothing between its points.
+            for point in pieces.iter().flat_map(|piece| piece.chunks(1)) {
+                self.band(&mut context, point, color)?;
+            }
+        }
         let is_dense = series.points.len() > DOTS_MAX;
         let alone = |piece: &&&[Point]| !series.line || !is_dense || piece.len() == 1;
         let dots = pieces.iter().filter(alone).flat_map(|piece| piece.iter());

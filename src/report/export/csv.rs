@@ -5,7 +5,7 @@ use crate::report::csv;
 
 pub(super) const FORM: Form = Form {
     name: "csv",
-    what: "a row per level: counts, rates, percentiles in ms",
+    what: "a row per level, and per endpoint, replica or model where there are several: counts, rates, percentiles in ms",
     is_folder: false,
     is_built_in: true,
     needs: Needs::Nothing,

@@ -1,4 +1,4 @@
-//! Parts of the levels as rows: by model, by endpoint, slow readers; and what was given up and left out.
+//! Parts of the levels as rows: by model, by endpoint, by replica, slow readers; and what was given up and left out.
 
 use super::{Cell, Column, Note, Row};
 use crate::metrics::metric::Metric;
@@ -13,12 +13,14 @@ use crate::summary::GroupKey;
 pub(super) const COLUMNS: &[Column] = &[
     column("", "ok"),
     column("", "failed"),
+    column("share", "%"),
     column("TTFT ms", "p50"),
     column("TTFT ms", "p99"),
     column("TPOT ms", "p50"),
     column("TPOT ms", "p99"),
     column("E2E ms", "p50"),
     column("E2E ms", "p99"),
+    column("out", "tok/s"),
     column("good", "%"),
 ];
 
@@ -26,19 +28,19 @@ pub(super) const COLUMNS: &[Column] = &[
 pub(super) fn rows(run: &RunFile) -> Vec<Row> {
     let plan = run.plan.read().ok();
     let row = |level: &LevelBlock, group: &GroupBlock| {
-        let name = name_in(plan.as_ref(), group.of);
+        let name = name_in(plan.as_ref(), level, group.of);
         let label = if run.levels.len() > 1 { format!("{}, {name}", level.label) } else { name };
-        Row { label: format::one_line(&label, LABEL_CHARS_MAX), cells: cells(group), second: false }
+        Row { label: format::one_line(&label, LABEL_CHARS_MAX), cells: cells(level, group), second: false }
     };
     run.levels.iter().flat_map(|level| level.groups.iter().map(move |group| row(level, group))).collect()
 }
 
-/// What a part of the levels of `run` is called: the model's name, the endpoint's URL.
-pub fn group_name(run: &RunFile, of: GroupKey) -> String {
-    format::one_line(&name_in(run.plan.read().ok().as_ref(), of), LABEL_CHARS_MAX)
+/// What a part of `level`, one of `run`, is called: the model's name, the endpoint's URL.
+pub fn group_name(run: &RunFile, level: &LevelBlock, of: GroupKey) -> String {
+    format::one_line(&name_in(run.plan.read().ok().as_ref(), level, of), LABEL_CHARS_MAX)
 }
 
-fn name_in(plan: Option<&Plan>, of: GroupKey) -> String {
+fn name_in(plan: Option<&Plan>, level: &LevelBlock, of: GroupKey) -> String {
     let target = plan.map(|plan| &plan.target);
     match of {
         GroupKey::SlowReaders => "slow readers".to_owned(),
@@ -48,6 +50,10 @@ fn name_in(plan: Option<&Plan>, of: GroupKey) -> String {
         GroupKey::Endpoint(place) => target
             .and_then(|target| Some(target.endpoints.get(usize::from(place))?.url.clone()))
             .unwrap_or_else(|| format!("endpoint {}", place + 1)),
+        GroupKey::Replica(place) => level
+            .replicas
+            .get(usize::from(place))
+            .map_or_else(|| format!("replica {}", place + 1), |name| format!("replica {name}")),
     }
 }
 
@@ -80,17 +86,22 @@ pub(super) fn notes(run: &RunFile) -> Vec<Note> {
     notes
 }
 
-fn cells(group: &GroupBlock) -> Vec<Cell> {
+fn cells(level: &LevelBlock, group: &GroupBlock) -> Vec<Cell> {
     let mut cells = vec![
         Cell::Number(group.counts.ok.to_string()),
         match group.counts.failed {
             0 => Cell::Number("0".to_owned()),
             n => Cell::Failures(n.to_string()),
         },
+        match level.counts.planned {
+            0 => Cell::Absent,
+            all => Cell::Number(format::percent(group.counts.planned as f64 / all as f64)),
+        },
     ];
     for metric in [Metric::Ttft, Metric::Tpot, Metric::E2e] {
         cells.extend([Quantile::P50, Quantile::P99].map(|quantile| percentile(group, metric, quantile)));
     }
+    cells.push(group.rates.map_or(Cell::Absent, |rates| Cell::Number(format::rate(rates.out_tok_s))));
     let attainment = group.goodput.map(|goodput| Cell::Number(format::percent(goodput.attainment)));
     cells.push(attainment.unwrap_or(Cell::Absent));
     cells

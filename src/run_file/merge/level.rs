@@ -119,10 +119,22 @@ pub(super) fn result(parts: &Parts<'_>, placed: &Placed) -> Result<LevelResult, 
         host: hosts(parts),
         stamps,
         examples,
+        replicas: replicas(parts),
         lengthened: None,
         judged: None,
         interrupted: parts.all.iter().any(|part| part.block.interrupted),
     })
+}
+
+/// The names of the replicas of all parts, in the order in which they are first found.
+pub(super) fn replicas(parts: &Parts<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in parts.all.iter().flat_map(|part| &part.block.replicas) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 /// Which stamps all parts have, and whether some were judged by the kernel's.

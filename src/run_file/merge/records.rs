@@ -71,13 +71,18 @@ impl Copies {
         let Some(copy) = &mut self.records else { return Ok(None) };
         let first = self.copied;
         let mut all = Vec::new();
+        let names = super::level::replicas(parts);
         for (place, part) in parts.all.iter().enumerate() {
             let no_records = || MergeError::NoRecords { path: part.member.path.clone() };
             let range = part.block.records.ok_or_else(no_records)?;
             let to = placed.start_of(place);
             for record in copy.from[place].range(range.into()).map_err(MergeError::Read)? {
                 let record = record.map_err(MergeError::Read)?;
-                let moved = record.moved(part.t0(), to);
+                // Each process has numbered the replicas as it met them.
+                let name = record.replica.and_then(|replica| part.block.replicas.get(usize::from(replica)));
+                let place_of = |name: &String| names.iter().position(|one| one == name);
+                let replica = name.and_then(place_of).and_then(|place| u16::try_from(place).ok());
+                let moved = Record { replica, ..record.moved(part.t0(), to) };
                 copy.write(&moved.encode())?;
                 if let Some(chunks) = &mut self.chunks {
                     chunks.events(place, &record, (part.t0(), to))?;

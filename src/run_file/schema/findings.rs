@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::DistributionBlock;
+use super::group::GroupBlock;
 use super::level::LevelBlock;
 use super::self_check::{DelayBlock, HostBlock, SelfCheckBlock};
 use super::{RunFile, SpanBlock, WindowBlock};
@@ -13,7 +14,7 @@ use crate::plan::lint::{Surroundings, lint};
 use crate::plan::{Finding, Grade, Plan};
 use crate::run::HostCheck;
 use crate::stats::Quantile;
-use crate::verdict::facts::{Client, Delay, Latency, Times};
+use crate::verdict::facts::{Client, Delay, Latency, PartOf, Times};
 use crate::verdict::{self, Facts, Verdict};
 
 /// One finding.
@@ -105,6 +106,8 @@ impl LevelBlock {
                 .map(|waits| waits.buckets().filter(|b| b.highest > 0).map(|b| b.count).sum()),
             series: self.series.as_ref().and_then(|series| series.read().ok()).unwrap_or_default(),
             client: client(&self.self_check),
+            parts: self.groups.iter().map(part).collect(),
+            replicas: self.replicas.clone(),
         })
     }
 }
@@ -113,6 +116,15 @@ impl From<Finding> for FindingBlock {
     fn from(finding: Finding) -> FindingBlock {
         let Finding { rule, grade, evidence, remedy } = finding;
         FindingBlock { rule: rule.name().to_owned(), grade, evidence, remedy }
+    }
+}
+
+fn part(group: &GroupBlock) -> PartOf {
+    PartOf {
+        of: group.of,
+        counts: group.counts.clone(),
+        sessions: group.sessions,
+        against: group.against.clone(),
     }
 }
 

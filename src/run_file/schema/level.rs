@@ -52,6 +52,10 @@ pub struct LevelBlock {
     /// without any, and without records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupBlock>,
+    /// The names of the replicas that answered, in the order in which they were first seen; absent where none was looked
+    /// for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<String>,
     /// Throughput.
     pub rates: RatesBlock,
     /// Requests that kept every SLO; `None` without SLOs.
@@ -186,6 +190,7 @@ impl LevelBlock {
             counts: Counts::default(),
             distributions: BTreeMap::new(),
             groups: Vec::new(),
+            replicas: result.replicas.clone(),
             rates: RatesBlock { window: summary.window_rates, level: summary.level_rates },
             goodput: None,
             tokens: Tokens::default(),

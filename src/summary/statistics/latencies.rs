@@ -46,6 +46,11 @@ impl Ordered {
         Some(Ordered { design_effect: share.design_effect(), n_eff: share.n_effective(), mean })
     }
 
+    /// How many independent values they are worth.
+    pub(in crate::summary) fn n_eff(&self) -> f64 {
+        self.n_eff
+    }
+
     /// With the same values `sorted`.
     pub(in crate::summary) fn ranked(self, metric: Metric, sorted: &[f64]) -> LatencyStatistics {
         let n_eff = self.n_eff;

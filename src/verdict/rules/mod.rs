@@ -5,6 +5,7 @@
 
 mod answers;
 mod client;
+mod fleet;
 mod load;
 mod machine;
 mod outcomes;
@@ -18,8 +19,8 @@ use crate::plan::{Finding, Plan};
 type Look = fn(&Plan, &Facts, &mut Vec<Finding>);
 
 /// Every subject.
-pub(super) const ALL: [Look; 6] =
-    [answers::look, client::look, load::look, machine::look, outcomes::look, statistics::look];
+pub(super) const ALL: [Look; 7] =
+    [answers::look, client::look, fleet::look, load::look, machine::look, outcomes::look, statistics::look];
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use httparse::{ParserConfig, Status};
 use memchr::memchr_iter;
@@ -100,6 +101,35 @@ pub(super) struct HeadReader {
     prefix_len: usize,
     line: Line,
     started: bool,
+    sought: Sought,
+}
+
+/// A header field of the final head that the caller wants to read.
+#[derive(Default, Debug)]
+pub(super) struct Sought {
+    /// Its name; `None`: none is wanted.
+    pub(super) name: Option<Arc<str>>,
+    /// Its value, empty if it did not come.
+    value: String,
+}
+
+impl Sought {
+    /// Bytes of a value that are kept.
+    const BYTES_MAX: usize = 128;
+
+    pub(super) fn value(&self) -> Option<&str> {
+        Some(self.value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Of several fields of the name the first one counts. What is not printable ASCII is left out.
+    fn look(&mut self, headers: &[httparse::Header<'_>]) {
+        let Some(name) = &self.name else { return };
+        let Some(field) = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)) else {
+            return;
+        };
+        let printable = field.value.trim_ascii().iter().filter(|byte| matches!(byte, b' '..=b'~'));
+        self.value.extend(printable.take(Sought::BYTES_MAX).map(|byte| char::from(*byte)));
+    }
 }
 
 /// What the line that is being collected holds so far.
@@ -134,10 +164,10 @@ impl HeadReader {
             return Ok((used, None));
         }
         let parsed = if self.buffer.is_empty() {
-            parse(piece, limits)?
+            parse(piece, limits, &mut self.sought)?
         } else {
             self.buffer.extend_from_slice(piece);
-            parse(&self.buffer, limits)?
+            parse(&self.buffer, limits, &mut self.sought)?
         };
         self.next_head();
         Ok((used, Some(parsed)))
@@ -147,6 +177,15 @@ impl HeadReader {
     pub(super) fn reset(&mut self) {
         self.next_head();
         self.started = false;
+        self.sought.value.clear();
+    }
+
+    pub(super) fn sought(&self) -> &Sought {
+        &self.sought
+    }
+
+    pub(super) fn seek(&mut self, name: Option<Arc<str>>) {
+        self.sought.name = name;
     }
 
     pub(super) fn started(&self) -> bool {
@@ -241,7 +280,7 @@ impl fmt::Debug for ShortText {
 }
 
 /// Parses a whole head, from status line to blank line.
-fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+fn parse(bytes: &[u8], limits: &Limits, sought: &mut Sought) -> Result<Parsed, Error> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let headers = &mut headers[..limits.headers_max.min(HEADERS_MAX)];
     let mut response = httparse::Response::new(&mut []);
@@ -258,7 +297,10 @@ fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     match status {
         ..100 | 101 => Err(Error::Status),
         102..200 | 100 => Ok(Parsed::Interim(status)),
-        200.. => Fields::read(response.headers)?.into_head(status, version_minor).map(Parsed::Final),
+        200.. => {
+            sought.look(response.headers);
+            Fields::read(response.headers)?.into_head(status, version_minor).map(Parsed::Final)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod head;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use body::Body;
 use head::{HeadReader, Parsed};
@@ -193,6 +194,18 @@ impl Response {
     #[must_use]
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
+    }
+
+    /// From the next head on keeps the value of the header field `name`: see [`Response::sought`].
+    pub fn seek(&mut self, name: Option<Arc<str>>) {
+        self.reader.seek(name);
+    }
+
+    /// The value of the field that was asked for by [`Response::seek`], its first 128 bytes in printable ASCII; `None`
+    /// without the field, and before the final head.
+    #[must_use]
+    pub fn sought(&self) -> Option<&str> {
+        self.reader.sought().value()
     }
 
     /// Whether the end of the message was reported.

@@ -74,12 +74,13 @@ pub fn run_file(plan: &Plan, server: model::Settings) -> (RunFile, Vec<Option<Ve
         templates: vec![plan.template("simulated").expect("a template")],
         content: tokload::workload::Content::new(plan),
         mix: tokload::workload::Mix::equal(1),
+        routing: tokload::workload::Routing::in_turn(1),
     };
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
         target: Arc::new(target),
         ask: probe::ask_of(plan),
-        server: Paper::new(settings, Stamp::ZERO).expect("a server that is possible"),
+        servers: vec![Paper::new(settings, Stamp::ZERO).expect("a server that is possible")],
         spool: Some(Spool::start(files).expect("a spool")),
         live: None,
         interrupts: Interrupts::default(),

@@ -215,6 +215,7 @@ impl Server {
             templates: vec![plan.template("simulated").expect("a body")],
             content: Content::new(plan),
             mix: Mix::equal(1),
+            routing: tokload::workload::Routing::in_turn(1),
         };
         let settings =
             Settings { model: "simulated".to_owned(), serving: self.model.clone(), ..Settings::default() };
@@ -222,7 +223,7 @@ impl Server {
             plan: Arc::new(plan.clone()),
             target: Arc::new(target),
             ask: probe::ask_of(plan),
-            server: Paper::new(settings, Stamp::ZERO).expect("a server"),
+            servers: vec![Paper::new(settings, Stamp::ZERO).expect("a server")],
             spool: None,
             live: None,
             interrupts: Interrupts::default(),
