@@ -632,10 +632,11 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ),
     ),
     (
-        &["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics", "--replica-header"],
-        Refuse(LATER, MEASURE),
+        &["--server-metrics-formats"],
+        Refuse("names files of its own", "leave it out: what servers say is part of the saved run"),
     ),
-    (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
+    (&["--replica-header"], Refuse(LATER, MEASURE)),
+    (&["--no-auto-plot"], Accept(Nothing)),
     (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
     (
         &["--profile"],

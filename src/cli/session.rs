@@ -1,6 +1,7 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
 mod others;
+mod telemetry;
 
 use std::fs;
 use std::io::Write as _;
@@ -22,16 +23,18 @@ use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::Progress;
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, Loaded, Records, Spool, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
 use crate::summary;
+use crate::summary::telemetry::Observed;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
+use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
 pub(super) use others::Others;
@@ -61,6 +64,8 @@ struct Conducted {
     driven: Driven,
     /// The search for capacity, if that is what it was.
     hunt: Option<Hunt>,
+    /// What servers, GPUs and this machine said meanwhile.
+    observed: Observed,
 }
 
 /// A run that is over.
@@ -155,7 +160,9 @@ impl Session {
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
-        let driven = self.conduct(&mut engine, plan, &notes);
+        let telemetry = telemetry::start(plan, ready, self.clock)?;
+        let mut driven = self.conduct(&mut engine, plan, &notes, Some(&telemetry));
+        driven.observed = telemetry.finish(telemetry::PATIENCE);
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
         let about = (facts, environment, &ready.target.content);
@@ -181,7 +188,7 @@ impl Session {
             spool: spools.start()?,
             interrupts: self.interrupts()?,
         });
-        let driven = self.conduct(&mut engine, plan, &[]);
+        let driven = self.conduct(&mut engine, plan, &[], None);
         // What the spool says is said again by the file at its end.
         let _ = engine.finish();
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
@@ -197,7 +204,13 @@ impl Session {
         self.library.clone().map_or_else(|| Interrupts::listen().map_err(Failure::own), Ok)
     }
 
-    fn conduct(&self, engine: &mut dyn Engine, plan: &Plan, notes: &[String]) -> Conducted {
+    fn conduct(
+        &self,
+        engine: &mut dyn Engine,
+        plan: &Plan,
+        notes: &[String],
+        telemetry: Option<&Telemetry>,
+    ) -> Conducted {
         if !self.output.quiet {
             self.warnings.iter().for_each(|warning| super::say(warning));
         }
@@ -216,9 +229,18 @@ impl Session {
             levels: (!searches).then_some(levels.len()),
             next: &mut next,
         };
-        let driven = drive(engine, course, &mut |event| progress.on_event(&event));
+        let driven = drive(engine, course, &mut |event| {
+            match (telemetry, &event) {
+                (Some(telemetry), Event::LevelStarted { .. } | Event::MeasuringStarted { .. }) => {
+                    telemetry.cut()
+                }
+                (Some(telemetry), Event::LevelFinished(_)) => telemetry.look(),
+                _ => {}
+            }
+            progress.on_event(&event);
+        });
         progress.finish();
-        Conducted { driven, hunt }
+        Conducted { driven, hunt, observed: Observed::default() }
     }
 
     /// Summarises what was measured and saves it.
@@ -230,9 +252,9 @@ impl Session {
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
-        let Conducted { driven, hunt } = conducted;
+        let Conducted { driven, hunt, observed } = conducted;
         let mut beside = Beside::default();
-        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside))?;
+        let mut run = self.assemble(plan, about, (&driven, hunt, &observed), (&spools, &mut beside))?;
         let Beside { others, records } = beside;
         let spooled = spools.finish(&mut run, files.temporary);
         let (saved, unsaved) = match self.save(&mut run, &files) {
@@ -292,10 +314,10 @@ impl Session {
         &self,
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock, &Content),
-        conducted: (&Driven, Option<Hunt>),
+        conducted: (&Driven, Option<Hunt>, &Observed),
         (spools, beside): (&Spools, &mut Beside),
     ) -> Result<RunFile, Failure> {
-        let (driven, mut hunt) = conducted;
+        let (driven, mut hunt, observed) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
@@ -311,7 +333,12 @@ impl Session {
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             let users = summary::Users::of(&result.level.load, plan.own_share());
             let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
-            run.push(result, &summary::level(&input));
+            let numbers = summary::level(&input);
+            run.push(result, &numbers);
+            if let Some(level) = run.levels.last_mut() {
+                let ours = summary::telemetry::Ours::of(&numbers);
+                level.telemetry = summary::telemetry::level(observed, result.span, numbers.window, &ours);
+            }
             let others = &mut beside.others;
             self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others)?;
             // A share sees its own requests alone, and a cache those of all.
@@ -324,6 +351,7 @@ impl Session {
                 beside.records.push(records);
             }
         }
+        run.telemetry = TelemetryBlock::of(observed);
         run.compare_repeats();
         run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
         run.find_knee();

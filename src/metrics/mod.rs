@@ -6,6 +6,7 @@
 pub mod counts;
 pub mod gaps;
 pub mod joined;
+pub mod meter;
 pub mod metric;
 pub mod outcome;
 pub mod record;
@@ -14,6 +15,7 @@ pub mod tally;
 
 pub use gaps::Gaps;
 pub use joined::Joined;
+pub use meter::Meter;
 pub use metric::Metric;
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
 pub use record::{Flags, Phase, Record, TokenSource};

@@ -8,6 +8,7 @@ mod curve;
 mod facts;
 mod little;
 mod server;
+mod telemetry;
 
 use std::io::{self, Write};
 
@@ -39,6 +40,14 @@ pub fn write(run: &RunFile, model: Option<&Settings>, out: &mut impl Write) -> i
         for line in little::lines(level) {
             wrap(out, "    ", &line)?;
         }
+    }
+    let told: Vec<_> = run.levels.iter().map(|level| (level, telemetry::lines(level))).collect();
+    if told.iter().any(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "\nwhat the servers said meanwhile")?;
+    }
+    for (level, lines) in told.iter().filter(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "  {}", level.label)?;
+        lines.iter().try_for_each(|line| wrap(out, "    ", line))?;
     }
     Ok(())
 }

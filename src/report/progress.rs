@@ -60,6 +60,7 @@ impl Progress {
         match event {
             Event::LevelStarted { ordinal, levels, level } => self.line.start(*ordinal, *levels, level),
             Event::WarmupStarted { requests, .. } => self.line.warming = Some(*requests),
+            Event::MeasuringStarted { .. } => self.line.warming = None,
             Event::Tick(tick) => self.line.tick(*tick),
             Event::LevelFinished(_) => return self.bar.set_position(BAR_STEPS),
             Event::Note(note) => return self.note(note),

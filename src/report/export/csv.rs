@@ -5,6 +5,7 @@ use crate::metrics::metric::Metric;
 use crate::report::csv::quoted;
 use crate::run_file::schema::{LevelBlock, Unit};
 use crate::stats::Quantile;
+use crate::summary::telemetry::LevelTelemetry;
 
 pub(super) const FORM: Form = Form {
     name: "csv",
@@ -20,9 +21,12 @@ fn write(source: &Source<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         .into_iter()
         .filter(|metric| levels.iter().any(|level| level.distributions.contains_key(metric)))
         .collect();
+    let told = levels.iter().any(|level| {
+        level.telemetry.as_ref().is_some_and(|told| !told.servers.is_empty() || !told.gpus.is_empty())
+    });
     sink.file("", &mut |out| {
         for (place, level) in levels.iter().enumerate() {
-            let row = row(level, &metrics);
+            let row = row(level, &metrics, told);
             if place == 0 {
                 let heads: Vec<&str> = row.iter().map(|(head, _)| head.as_str()).collect();
                 write!(out, "{}\r\n", heads.join(","))?;
@@ -34,7 +38,7 @@ fn write(source: &Source<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
     })
 }
 
-fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
+fn row(level: &LevelBlock, metrics: &[Metric], told: bool) -> Vec<(String, String)> {
     let (rates, counts) = (&level.rates.window, &level.counts);
     let goodput = level.goodput.as_ref();
     let known = |value: Option<f64>| value.map_or_else(String::new, number);
@@ -75,7 +79,33 @@ fn row(level: &LevelBlock, metrics: &[Metric]) -> Vec<(String, String)> {
         }
         put("max", block.and_then(|block| block.max));
     }
+    if told {
+        row.extend(of_others(level).map(|(head, value)| (head.to_owned(), known(value))));
+    }
     row
+}
+
+/// What servers and GPUs said meanwhile.
+fn of_others(level: &LevelBlock) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+    let told = level.telemetry.as_ref();
+    let servers = told.and_then(LevelTelemetry::all_servers).unwrap_or_default();
+    let network = told.and_then(|told| told.network);
+    let efficiency = told.and_then(|told| told.efficiency);
+    [
+        ("server_running_mean", servers.running.map(|gauge| gauge.mean)),
+        ("server_waiting_mean", servers.waiting.map(|gauge| gauge.mean)),
+        ("server_kv_cache_use_max", servers.kv_cache_use.map(|gauge| gauge.max)),
+        ("server_prefix_hit_share", servers.prefix_hit_share),
+        ("server_preemptions", servers.preemptions),
+        ("server_ttft_mean_ms", servers.ttft.map(|times| times.mean_ms)),
+        ("network_ms", network.and_then(|network| network.difference_ms)),
+        ("gpus", efficiency.map(|efficiency| efficiency.gpus as f64)),
+        ("gpu_busy_mean", told.and_then(LevelTelemetry::gpu_busy)),
+        ("gpu_power_w", efficiency.and_then(|efficiency| efficiency.power_w)),
+        ("out_tok_s_per_gpu", efficiency.map(|efficiency| efficiency.tok_s_per_gpu)),
+        ("out_tok_per_joule", efficiency.and_then(|efficiency| efficiency.tok_per_joule)),
+    ]
+    .into_iter()
 }
 
 /// A number; nothing for one that is none.

@@ -167,7 +167,8 @@ mod tests {
 
     /// The only path of `text` as an element with these attributes, and the numbers of its first point.
     fn path(attributes: &str, text: &str) -> (String, (f64, f64)) {
-        let svg = format!("<svg xmlns=\"{SVG}\"><g font-size=\"20\"><text {attributes}>{text}</text></g></svg>");
+        let svg =
+            format!("<svg xmlns=\"{SVG}\"><g font-size=\"20\"><text {attributes}>{text}</text></g></svg>");
         let path = outlined(&svg).unwrap();
         assert!(!path.contains("<text"), "{path}");
         let first = path.split_once(" d=\"M").unwrap().1;
@@ -193,10 +194,15 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_text_holds_for_its_path() {
-        let (drawn, _) =
-            path("fill=\"#0072b2\" opacity=\"0.5\" transform=\"rotate(90, 1, 2)\" font-weight=\"bold\"", "a &lt; b");
+        let (drawn, _) = path(
+            "fill=\"#0072b2\" opacity=\"0.5\" transform=\"rotate(90, 1, 2)\" font-weight=\"bold\"",
+            "a &lt; b",
+        );
         assert!(drawn.contains("<path fill=\"#0072b2\" opacity=\"0.5\" transform=\"rotate(90, 1, 2)\" d="));
-        assert_ne!(drawn, path("fill=\"#0072b2\" opacity=\"0.5\" transform=\"rotate(90, 1, 2)\"", "a &lt; b").0);
+        assert_ne!(
+            drawn,
+            path("fill=\"#0072b2\" opacity=\"0.5\" transform=\"rotate(90, 1, 2)\"", "a &lt; b").0
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod places;
 mod quick;
 mod repeats;
 mod rows;
+mod telemetry;
 mod turns;
 mod until;
 
@@ -42,6 +43,11 @@ pub struct View {
     pub repeats: Table,
     /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
     pub turns: Table,
+    /// What the servers said meanwhile: one row per level, and one per server where there are several; without rows where they
+    /// said nothing.
+    pub servers: Table,
+    /// What the GPUs said: one row per level.
+    pub gpus: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// What the run is worth; `None` if it is not judged.
@@ -174,6 +180,16 @@ impl View {
             groups: Table { head: "part", columns: groups::COLUMNS.to_vec(), rows: groups::rows(run) },
             repeats: Table { head: "mean ± 95 %", columns: repeats::columns(), rows: repeats::rows(run) },
             turns: Table { head: "turn", columns: turns::COLUMNS.to_vec(), rows: turns::rows(run) },
+            servers: Table {
+                head: "servers",
+                columns: telemetry::SERVER_COLUMNS.to_vec(),
+                rows: telemetry::servers(run),
+            },
+            gpus: Table {
+                head: "GPUs",
+                columns: telemetry::GPU_COLUMNS.to_vec(),
+                rows: telemetry::gpus(run),
+            },
             budget: Table {
                 head: "client",
                 columns: budget::COLUMNS.to_vec(),
@@ -191,6 +207,7 @@ impl View {
                 .chain(cache::note(run))
                 .chain(cache::levels(run))
                 .chain(repeats::note(run))
+                .chain(telemetry::notes(run))
                 .collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),
