@@ -126,10 +126,12 @@ pub mod engine;
 pub mod pace;
 // What runs on the runtime waits through `pace`.
 pub mod load;
+
 // What others say meanwhile, fetched as the client's own questions are.
+pub mod telemetry;
+
 pub mod mock;
 pub mod sim;
-pub mod telemetry;
 
 // Floor 5, artefacts.
 pub mod run_file;

@@ -15,6 +15,7 @@ use std::io::{self, Write};
 use self::facts::Facts;
 use crate::model::Settings;
 use crate::run_file::RunFile;
+use crate::run_file::schema::LevelBlock;
 
 /// Explains `run`, in the order of its levels; `model` is the server if it was a modelled one.
 ///
@@ -41,7 +42,9 @@ pub fn write(run: &RunFile, model: Option<&Settings>, out: &mut impl Write) -> i
             wrap(out, "    ", &line)?;
         }
     }
-    let told: Vec<_> = run.levels.iter().map(|level| (level, telemetry::lines(level))).collect();
+    let has_data = |level: &&LevelBlock| Facts::of(level, choices).is_some();
+    let told = run.levels.iter().filter(has_data).map(|level| (level, telemetry::lines(level)));
+    let told: Vec<_> = told.collect();
     if told.iter().any(|(_, lines)| !lines.is_empty()) {
         writeln!(out, "\nwhat the servers said meanwhile")?;
     }

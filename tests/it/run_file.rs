@@ -21,7 +21,7 @@ use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary::cache::{CacheSplit, Group, GroupTtft};
 use tokload::summary::telemetry::{
-    Efficiency, Gauge, GpuLevel, HostLevel, Kind, LevelTelemetry, Line, Network, ServerLevel, Times, Trouble,
+    Efficiency, Gauge, GpuLevel, HostLevel, LevelTelemetry, Line, Network, ServerLevel, Times, Trouble,
 };
 use tokload::summary::{self, GroupKey};
 use tokload::time::Stamp;
@@ -134,6 +134,7 @@ pub(crate) fn sample_of(plan: &Plan) -> Sample {
 }
 
 fn telemetry_block() -> TelemetryBlock {
+    use tokload::summary::telemetry::Kind;
     let trouble = Trouble { what: "HTTP 500".to_owned(), times: 2 };
     let of = |kind, name: &str| ExporterBlock {
         kind,

@@ -64,9 +64,8 @@ fn energy(told: &LevelTelemetry) -> Option<String> {
         format!("{} GPUs draw", efficiency.gpus)
     };
     Some(format!(
-        "{gpus} {} W: {} output tokens per joule, and {} per second and GPU.",
+        "{gpus} {} W: {per_joule:.3} output tokens per joule, and {} per second and GPU.",
         number(power),
-        format!("{per_joule:.3}"),
         number(efficiency.tok_s_per_gpu)
     ))
 }

@@ -14,7 +14,7 @@ use super::Error;
 /// # Errors
 ///
 /// When it is no XML.
-pub fn outlined(svg: &str) -> Result<String, Error> {
+pub(super) fn outlined(svg: &str) -> Result<String, Error> {
     let document = Document::parse(svg).map_err(|e| Error(e.to_string()))?;
     let mut out = String::with_capacity(svg.len() * 4);
     let mut done = 0;

@@ -21,7 +21,7 @@ pub(super) const SERVER_COLUMNS: [Column; 10] = [
 ];
 /// Columns of GPUs.
 pub(super) const GPU_COLUMNS: [Column; 9] = [
-    Column { group: "", name: "GPUs" },
+    Column { group: "", name: "n" },
     Column { group: "busy %", name: "mean" },
     Column { group: "memory GB", name: "max" },
     Column { group: "power W", name: "all" },

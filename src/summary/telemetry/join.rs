@@ -69,7 +69,7 @@ pub fn level(observed: &Observed, span: Span, window: Window, ours: &Ours) -> Op
     let whole = Within { from: span.t0, to: span.t2 };
     let telemetry = LevelTelemetry {
         network: network(&servers, ours),
-        efficiency: efficiency(&gpus, within, ours),
+        efficiency: efficiency(&gpus, within.power_w(&gpus), ours),
         lines: [
             lines(sources(Kind::Server), whole, &SERVER_LINES, usize::MAX),
             lines(sources(Kind::Gpu), whole, &GPU_LINES, GPU_LINES_MAX),
@@ -82,6 +82,19 @@ pub fn level(observed: &Observed, span: Span, window: Window, ours: &Ours) -> Op
     };
     let has_any = !telemetry.servers.is_empty() || !telemetry.gpus.is_empty() || telemetry.host.is_some();
     has_any.then_some(telemetry)
+}
+
+impl LevelTelemetry {
+    /// The same beside other numbers of the level: those of all processes that shared it.
+    #[must_use]
+    pub fn set_against(self, ours: &Ours) -> LevelTelemetry {
+        let power_w = self.efficiency.and_then(|efficiency| efficiency.power_w);
+        LevelTelemetry {
+            network: network(&self.servers, ours),
+            efficiency: efficiency(&self.gpus, power_w, ours),
+            ..self
+        }
+    }
 }
 
 impl Within {
@@ -195,6 +208,12 @@ impl Within {
         (level != HostLevel::default()).then_some(level)
     }
 
+    /// Power of all GPUs, where each tells its own.
+    fn power_w(self, gpus: &[GpuLevel]) -> Option<f64> {
+        let energy_j = gpus.iter().map(|gpu| gpu.energy_j).sum::<Option<f64>>()?;
+        Some(energy_j / self.seconds()).filter(|watts| *watts > 0.0 && watts.is_finite())
+    }
+
     fn seconds(self) -> f64 {
         self.to.nanos_since(self.from) as f64 / 1e9
     }
@@ -220,18 +239,16 @@ fn network(servers: &[ServerLevel], ours: &Ours) -> Option<Network> {
     Some(Network { server_n, server_ttft_ms, client_n, client_ttft_ms, difference_ms })
 }
 
-fn efficiency(gpus: &[GpuLevel], within: Within, ours: &Ours) -> Option<Efficiency> {
+fn efficiency(gpus: &[GpuLevel], power_w: Option<f64>, ours: &Ours) -> Option<Efficiency> {
     if gpus.is_empty() {
         return None;
     }
-    let energy_j = gpus.iter().map(|gpu| gpu.energy_j).sum::<Option<f64>>();
-    let power_w =
-        energy_j.map(|joules| joules / within.seconds()).filter(|watts| *watts > 0.0 && watts.is_finite());
+    let per_joule = power_w.map(|watts| ours.out_tok_s / watts);
     Some(Efficiency {
         gpus: gpus.len() as u64,
         tok_s_per_gpu: ours.out_tok_s / gpus.len() as f64,
         power_w,
-        tok_per_joule: power_w.map(|watts| ours.out_tok_s / watts).filter(|per_joule| per_joule.is_finite()),
+        tok_per_joule: per_joule.filter(|per_joule| per_joule.is_finite()),
     })
 }
 
