@@ -65,7 +65,7 @@ struct Control {
     stop: bool,
     /// It will not be asked again.
     gone: bool,
-    /// It answered when it was asked last.
+    /// It answered when it was asked last, in time where somebody waited for it.
     answers: bool,
 }
 
@@ -90,7 +90,7 @@ impl Exporter {
         };
         let seen = ExporterSeen { kind, name: name.clone(), ..ExporterSeen::default() };
         let shared = Arc::new(Shared {
-            control: Mutex::new(Control { wished: 1, ..Control::default() }),
+            control: Mutex::new(Control { wished: 1, answers: true, ..Control::default() }),
             changed: Condvar::new(),
             seen: Mutex::new(seen),
             quietly,
@@ -136,6 +136,8 @@ impl Exporter {
         let answers = lock(&self.shared.control).answers;
         if answers {
             self.wait(patience);
+            let mut control = lock(&self.shared.control);
+            control.answers &= control.done >= control.wished;
         }
     }
 

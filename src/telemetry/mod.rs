@@ -66,7 +66,7 @@ pub struct Telemetry {
 }
 
 /// How long a level waits at most, before it begins, for those who usually answer.
-pub const CUT_PATIENCE: Duration = Duration::from_millis(250);
+pub const CUT_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The last readings, for a live display.
 #[derive(Clone, Debug, Default, PartialEq)]
