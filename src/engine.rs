@@ -12,7 +12,7 @@ use crate::run::{Event, LevelResult};
 pub trait Engine {
     /// Runs the level at place `ordinal`, warm-up included, and returns what was measured.
     ///
-    /// It reports [`Event::WarmupStarted`], [`Event::Tick`] and [`Event::Note`]; the events around a level are
+    /// It reports [`Event::WarmupStarted`], [`Event::MeasuringStarted`], [`Event::Tick`] and [`Event::Note`]; the events around a level are
     /// [`drive`]'s.
     ///
     /// # Errors
@@ -189,7 +189,9 @@ mod tests {
                 }
                 Event::LevelFinished(result) => format!("end {}", result.ordinal),
                 Event::Tick(tick) => format!("tick {}", tick.ok),
-                Event::WarmupStarted { .. } | Event::Note(_) => "other".to_owned(),
+                Event::WarmupStarted { .. } | Event::MeasuringStarted { .. } | Event::Note(_) => {
+                    "other".to_owned()
+                }
             });
         });
         let finished = driven.finished.iter().map(|r| r.ordinal).collect();

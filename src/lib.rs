@@ -123,12 +123,14 @@ pub mod strategy;
 
 // Floor 4, engines.
 pub mod engine;
-// Nothing of it is on the path of a request.
-pub mod telemetry;
-
 pub mod pace;
 // What runs on the runtime waits through `pace`.
 pub mod load;
+
+// What others say meanwhile, fetched as the client's own questions are, and what is told to who looks on: nothing of it is
+// on the path of a request.
+pub mod telemetry;
+
 pub mod mock;
 pub mod sim;
 

@@ -345,6 +345,11 @@ pub enum Event<'a> {
         /// The load setting.
         level: &'a Level,
     },
+    /// The warm-up of a level is over, if it had one, and its measured requests begin.
+    MeasuringStarted {
+        /// Place of the level.
+        ordinal: usize,
+    },
     /// Four times a second.
     Tick(Tick),
     /// A level has ended.

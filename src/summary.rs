@@ -15,6 +15,7 @@ mod rates;
 mod records;
 pub mod statistics;
 mod tally;
+pub mod telemetry;
 mod turns;
 
 #[cfg(test)]

@@ -160,7 +160,6 @@ const IMAGES_REMEDY: &str =
 const PROFILER: &str = "start and stop it by hand: POST /start_profile and /stop_profile";
 const WARMUPS: &str = "use --num-warmups with a number of requests, which go at the level's own load";
 const SWEEP: &str = "give a comma list to --max-concurrency or --request-rate";
-const MEASURE: &str = "leave it out: only the client's own measurements are taken so far";
 
 /// Options that one tool means differently from us or from the others.
 static OF_ONE_TOOL: [(Tool, &[&str], Action); 9] = [
@@ -634,10 +633,10 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         ),
     ),
     (
-        &["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics", "--replica-header"],
-        Refuse(LATER, MEASURE),
+        &["--server-metrics-formats"],
+        Refuse("names files of its own", "leave it out: what servers say is part of the saved run"),
     ),
-    (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
+    (&["--no-auto-plot"], Accept(Nothing)),
     (&["--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
     (
         &["--profile"],

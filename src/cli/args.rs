@@ -531,6 +531,31 @@ pub struct RunArgs {
     #[argh(option, hidden_help, arg_name = "ms")]
     pub client_burn: Option<String>,
 
+    /// URLs of further pages of metrics in Prometheus' text, as http://host:port/metrics; several after one name or
+    /// repeated (default: each endpoint's own /metrics, where it has one)
+    #[argh(option, arg_name = "url...")]
+    pub server_metrics: Vec<String>,
+    /// ask no endpoint for its own /metrics (default: each is asked)
+    #[argh(switch)]
+    pub no_server_metrics: bool,
+    /// names of further series to keep of these pages, with * for any text and ? for any character; several after one
+    /// name or repeated (default: those known of vLLM, SGLang, llama.cpp, Dynamo and TGI)
+    #[argh(option, arg_name = "name...")]
+    pub server_metrics_match: Vec<String>,
+    /// whom to ask about GPUs: nvml, those of this machine, or nvml=FILE by that library; dcgm=URL, a DCGM exporter;
+    /// none; several after one name or repeated (default: nvml, where a server runs on this machine)
+    #[argh(option, arg_name = "how...")]
+    pub gpu_telemetry: Vec<String>,
+    /// ask about no GPU: --gpu-telemetry none (default: off)
+    #[argh(switch)]
+    pub no_gpu_telemetry: bool,
+    /// numbers of the GPUs of this machine that serve, as in 0,2,4-7 (default: all)
+    #[argh(option, arg_name = "n,...")]
+    pub gpu_index: Option<String>,
+    /// from one reading of servers, GPUs and this machine to the next, in seconds (default: 1)
+    #[argh(option, arg_name = "s")]
+    pub telemetry_interval: Option<String>,
+
     /// where to save the result (default: tokload-TIME.json)
     #[argh(option, arg_name = "file")]
     pub output_file: Option<String>,

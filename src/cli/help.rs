@@ -148,7 +148,7 @@ const SIMULATE_HEADINGS: [(&str, &str); 4] = [
     ("--url-strategy", "How to ask"),
 ];
 
-const PLAN_HEADINGS: [(&str, &str); 10] = [
+const PLAN_HEADINGS: [(&str, &str); 11] = [
     ("--base-url", "Whom to ask"),
     ("--max-concurrency", "How requests arrive"),
     ("--trace", "A recorded trace"),
@@ -157,6 +157,7 @@ const PLAN_HEADINGS: [(&str, &str); 10] = [
     ("--goodput", "Limits"),
     ("--strict", "What the numbers are worth"),
     ("--workers", "The client"),
+    ("--server-metrics", "What servers and GPUs say meanwhile"),
     ("--output-file", "The result"),
     ("--config", "The plan"),
 ];

@@ -272,7 +272,7 @@ impl Line {
         self.out[part].extend([flag.long.to_owned(), first]);
         // `--goodput ttft:500 tpot:50`: further values follow without the option's name.
         let follows = |word: &str| match flag.long {
-            NAMES => !word.starts_with('-'),
+            long if NAMES.contains(&long) => !word.starts_with('-'),
             long => PAIRS.contains(&long) && is_pair(word),
         };
         while let Some(more) = rest.next_if(|word| follows(word)) {
@@ -351,8 +351,8 @@ fn is_pair(word: &str) -> bool {
 const PAIRS: [&str; 5] = ["--base-url", "--freeze", "--goodput", "--header", "--metadata"];
 /// The same of options whose values are converted.
 const CONVERTED_PAIRS: [&str; 3] = ["--extra-inputs", "--url", "-u"];
-/// The option that takes several names, whatever they are.
-const NAMES: &str = "--lora-modules";
+/// Options that take several words, whatever they are.
+const NAMES: [&str; 4] = ["--gpu-telemetry", "--lora-modules", "--server-metrics", "--server-metrics-match"];
 /// Other names of `run`.
 const RUN_NAMES: [&str; 5] = ["benchmark", "bench serve", "profile", "serve", "sweep"];
 /// Commands to come, and what does a part of it now.

@@ -29,6 +29,7 @@ mod rates;
 pub mod search;
 pub(super) mod share;
 mod target;
+mod telemetry;
 mod tokens;
 mod tool_defaults;
 mod trace;
@@ -152,6 +153,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     }
     until(args, &mut plan)?;
     client(args, &mut plan)?;
+    telemetry::set(args, &mut plan.telemetry)?;
     declared(args, &mut plan.declared)?;
     let mut output = output::output(args, around.tool, &mut plan)?;
     output.metadata.extend(preset.map(|name| ("preset".to_owned(), name)));

@@ -3,6 +3,7 @@
 mod others;
 mod saving;
 mod spools;
+mod telemetry;
 mod watching;
 
 use std::fs;
@@ -24,16 +25,18 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK};
 use crate::run_file::{Chunks, Destination, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
 use crate::summary;
+use crate::summary::telemetry::Observed;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
+use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
 pub(super) use others::Others;
@@ -65,6 +68,8 @@ struct Conducted {
     driven: Driven,
     /// The search for capacity, if that is what it was.
     hunt: Option<Hunt>,
+    /// What servers, GPUs and this machine said meanwhile.
+    observed: Observed,
 }
 
 /// A run that is over.
@@ -162,7 +167,10 @@ impl Session {
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
-        let driven = self.conduct(&mut engine, plan, &notes, (&files.watching, interrupts));
+        let telemetry = telemetry::start(plan, ready, self.clock)?;
+        let lookers = (&files.watching, interrupts, Some(&telemetry));
+        let mut driven = self.conduct(&mut engine, plan, &notes, lookers);
+        driven.observed = telemetry.finish(telemetry::PATIENCE);
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
         let about = (facts, environment, &ready.target.content);
@@ -190,7 +198,7 @@ impl Session {
             live: files.watching.live(1),
             interrupts: interrupts.clone(),
         });
-        let driven = self.conduct(&mut engine, plan, &[], (&files.watching, interrupts));
+        let driven = self.conduct(&mut engine, plan, &[], (&files.watching, interrupts, None));
         // What the spool says is said again by the file at its end.
         let _ = engine.finish();
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
@@ -211,7 +219,7 @@ impl Session {
         engine: &mut dyn Engine,
         plan: &Plan,
         notes: &[String],
-        (watching, interrupts): (&Watching, Interrupts),
+        (watching, interrupts, telemetry): (&Watching, Interrupts, Option<&Telemetry>),
     ) -> Conducted {
         if !self.output.quiet {
             self.warnings.iter().for_each(|warning| super::say(warning));
@@ -234,10 +242,17 @@ impl Session {
         };
         let driven = drive(engine, course, &mut |event| {
             watching.on_event(&event);
+            match (telemetry, &event) {
+                (Some(telemetry), Event::LevelStarted { .. } | Event::MeasuringStarted { .. }) => {
+                    telemetry.cut()
+                }
+                (Some(telemetry), Event::LevelFinished(_)) => telemetry.look(),
+                _ => {}
+            }
             progress.on_event(&event);
         });
         progress.finish();
-        Conducted { driven, hunt }
+        Conducted { driven, hunt, observed: Observed::default() }
     }
 
     /// Summarises what was measured and saves it.
@@ -249,9 +264,9 @@ impl Session {
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
-        let Conducted { driven, hunt } = conducted;
+        let Conducted { driven, hunt, observed } = conducted;
         let mut beside = Beside::default();
-        let mut run = self.assemble(plan, about, (&driven, hunt), (&spools, &mut beside));
+        let mut run = self.assemble(plan, about, (&driven, hunt, &observed), (&spools, &mut beside));
         let Beside { others, records, unseen } = beside;
         // Whatever of it cannot be kept, the rest is kept and shown.
         let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();
@@ -313,10 +328,10 @@ impl Session {
         &self,
         plan: &Plan,
         about: (TargetBlock, EnvironmentBlock, &Content),
-        conducted: (&Driven, Option<Hunt>),
+        conducted: (&Driven, Option<Hunt>, &Observed),
         (spools, beside): (&Spools, &mut Beside),
     ) -> RunFile {
-        let (driven, mut hunt) = conducted;
+        let (driven, mut hunt, observed) = conducted;
         let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
         let mut run = RunFile::new(created, plan, about.1, about.0);
         run.label = self.output.label.clone();
@@ -332,7 +347,12 @@ impl Session {
             let input = summary::Input::new(result, records.as_deref(), plan.slo);
             let users = summary::Users::of(&result.level.load, plan.own_share());
             let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
-            run.push(result, &summary::level(&input));
+            let numbers = summary::level(&input);
+            run.push(result, &numbers);
+            if let Some(level) = run.levels.last_mut() {
+                let ours = summary::telemetry::Ours::of(&numbers);
+                level.telemetry = summary::telemetry::level(observed, result.span, numbers.window, &ours);
+            }
             let others = &mut beside.others;
             let seen = self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others);
             beside.unseen = beside.unseen.take().or(seen.err());
@@ -346,6 +366,7 @@ impl Session {
                 beside.records.push(records);
             }
         }
+        run.telemetry = TelemetryBlock::of(observed);
         run.compare_repeats();
         run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
         run.find_knee();

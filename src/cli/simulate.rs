@@ -221,7 +221,20 @@ fn commented(model: &Settings) -> String {
 }
 
 /// Options of `run` with the reason why they are not taken.
-const REFUSED: [(&[&str], &str, &str); 4] = [
+const REFUSED: [(&[&str], &str, &str); 5] = [
+    (
+        &[
+            "--gpu-index",
+            "--gpu-telemetry",
+            "--no-gpu-telemetry",
+            "--no-server-metrics",
+            "--server-metrics",
+            "--server-metrics-match",
+            "--telemetry-interval",
+        ],
+        "is about what servers say while they work, and there is none",
+        "leave it out: --explain tells what the modelled server did",
+    ),
     (
         &[
             "--api-key",

@@ -152,6 +152,7 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
         judged: None,
         turns: None,
         sessions: None,
+        telemetry: None,
         part: None,
         shares: None,
         records: range.map(Into::into),

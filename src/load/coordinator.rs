@@ -407,6 +407,7 @@ impl Engine for LoadEngine {
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let sends = self.sends(ordinal, level)?;
+        events(Event::MeasuringStarted { ordinal });
         let before = Usage::read();
         let outcome = self.run_leg(leg, sends, events)?;
         replay::check(&self.setup.target)?;

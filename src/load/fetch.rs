@@ -27,7 +27,7 @@ pub struct Fetched {
     pub server: String,
     /// Value of the `Via` header; empty if there is none.
     pub via: String,
-    /// The body, at most [`BODY_BYTES_MAX`].
+    /// The body, cut off at its bound.
     pub body: Vec<u8>,
 }
 
@@ -76,7 +76,20 @@ enum Line {
 /// # Errors
 /// [`FetchError`].
 pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
-    fetch(route, &route.get(path).map_err(FetchError::Request)?, limit)
+    get_up_to(route, path, limit, BODY_BYTES_MAX)
+}
+
+/// The same, where bodies are cut off at `bytes_max` in place of [`BODY_BYTES_MAX`].
+///
+/// # Errors
+/// [`FetchError`].
+pub fn get_up_to(
+    route: &Route,
+    path: &str,
+    limit: Duration,
+    bytes_max: usize,
+) -> Result<Fetched, FetchError> {
+    fetch(route, &route.get(path).map_err(FetchError::Request)?, limit, bytes_max)
 }
 
 /// The same with POST and an empty body, which asks a server to do something.
@@ -84,7 +97,7 @@ pub fn get(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchE
 /// # Errors
 /// [`FetchError`].
 pub fn post_nothing(route: &Route, path: &str, limit: Duration) -> Result<Fetched, FetchError> {
-    fetch(route, &route.post_nothing(path).map_err(FetchError::Request)?, limit)
+    fetch(route, &route.post_nothing(path).map_err(FetchError::Request)?, limit, BODY_BYTES_MAX)
 }
 
 /// The same with POST and a body.
@@ -92,10 +105,10 @@ pub fn post_nothing(route: &Route, path: &str, limit: Duration) -> Result<Fetche
 /// # Errors
 /// [`FetchError`].
 pub fn post(route: &Route, path: &str, body: &[u8], limit: Duration) -> Result<Fetched, FetchError> {
-    fetch(route, &route.post_to(path, body).map_err(FetchError::Request)?, limit)
+    fetch(route, &route.post_to(path, body).map_err(FetchError::Request)?, limit, BODY_BYTES_MAX)
 }
 
-fn fetch(route: &Route, head: &[u8], limit: Duration) -> Result<Fetched, FetchError> {
+fn fetch(route: &Route, head: &[u8], limit: Duration, bytes_max: usize) -> Result<Fetched, FetchError> {
     let mut line = open(route, limit)?;
     let clock = RunClock::start();
     line.write_all(head).map_err(FetchError::Broken)?;
@@ -111,11 +124,11 @@ fn fetch(route: &Route, head: &[u8], limit: Duration) -> Result<Fetched, FetchEr
         let mut rest = &buffer[..count];
         while let Some(part) = take_part(&mut response, &mut rest)? {
             if let Part::Body(bytes) = part {
-                let room = BODY_BYTES_MAX.saturating_sub(body.len()).min(bytes.len());
+                let room = bytes_max.saturating_sub(body.len()).min(bytes.len());
                 body.extend_from_slice(&bytes[..room]);
             }
         }
-        if response.is_complete() || body.len() >= BODY_BYTES_MAX {
+        if response.is_complete() || body.len() >= bytes_max {
             break;
         }
         // A server that sends a little now and then is never silent and may never end.

@@ -49,6 +49,7 @@ impl Plan {
         self.check_session_header()?;
         self.check_tokens()?;
         self.check_numbers()?;
+        self.check_telemetry()?;
         self.check_client()
     }
 

@@ -30,6 +30,7 @@ mod secrets;
 mod share;
 mod sizes;
 mod table;
+mod telemetry;
 mod text;
 mod tokens;
 mod trace;
@@ -54,6 +55,7 @@ pub use secrets::{Secret, Secrets};
 pub use share::Share;
 pub use sizes::Sizes;
 pub use table::{Part, Table};
+pub use telemetry::{Nvml, Telemetry};
 pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};
@@ -106,6 +108,9 @@ pub struct Plan {
     /// How the client itself runs.
     #[serde(default)]
     pub client: Client,
+    /// Whom to ask meanwhile how the servers, their GPUs and this machine fare.
+    #[serde(default, skip_serializing_if = "Telemetry::is_default")]
+    pub telemetry: Telemetry,
     /// What is kept beside the summary.
     #[serde(default)]
     pub keep: Keep,
@@ -368,6 +373,7 @@ impl Plan {
             slo: Slo::usual(),
             limits: Limits::default(),
             client: Client::default(),
+            telemetry: Telemetry::default(),
             keep: Keep::default(),
             declared: Declared::default(),
         }

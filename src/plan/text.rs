@@ -14,8 +14,8 @@ use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
     Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
-    Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Timestamps, Timing, Tls, Tokens, Trace, TurnShares,
-    Until, UrlStrategy, Workload, nearest,
+    Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing, Tls, Tokens, Trace,
+    TurnShares, Until, UrlStrategy, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -323,6 +323,14 @@ fn full_plan() -> Plan {
             start_spread_us: 0.0,
             timestamps: Timestamps::Both,
             burn: Some(Burn { ms: 0.0, every_s: 0.0 }),
+        },
+        telemetry: Telemetry {
+            server_metrics: vec![String::new()],
+            server_metrics_match: vec![String::new()],
+            nvml_library: Some(String::new()),
+            dcgm: vec![String::new()],
+            gpu_index: vec![0],
+            ..Telemetry::default()
         },
         keep: Keep { records: true, chunks: false },
         declared: Declared { fresh_server: Some(true), same_as_production: Some(true) },

@@ -9,6 +9,7 @@ mod load;
 mod marks;
 mod nines;
 mod over_time;
+mod telemetry;
 mod ticks;
 
 use crate::run_file::RunFile;
@@ -143,6 +144,7 @@ pub fn all(runs: &[Named<'_>]) -> Vec<Chart> {
     let mut charts = load::charts(runs);
     charts.extend(nines::charts(runs));
     charts.extend(over_time::charts(runs));
+    charts.extend(telemetry::charts(runs));
     charts.extend(groups::charts(runs));
     charts.iter_mut().for_each(Chart::settle);
     charts

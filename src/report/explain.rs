@@ -8,12 +8,14 @@ mod curve;
 mod facts;
 mod little;
 mod server;
+mod telemetry;
 
 use std::io::{self, Write};
 
 use self::facts::Facts;
 use crate::model::Settings;
 use crate::run_file::RunFile;
+use crate::run_file::schema::LevelBlock;
 
 /// Explains `run`, in the order of its levels; `model` is the server if it was a modelled one.
 ///
@@ -39,6 +41,16 @@ pub fn write(run: &RunFile, model: Option<&Settings>, out: &mut impl Write) -> i
         for line in little::lines(level) {
             wrap(out, "    ", &line)?;
         }
+    }
+    let has_data = |level: &&LevelBlock| Facts::of(level, choices).is_some();
+    let told = run.levels.iter().filter(has_data).map(|level| (level, telemetry::lines(level)));
+    let told: Vec<_> = told.collect();
+    if told.iter().any(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "\nwhat the servers said meanwhile")?;
+    }
+    for (level, lines) in told.iter().filter(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "  {}", level.label)?;
+        lines.iter().try_for_each(|line| wrap(out, "    ", line))?;
     }
     Ok(())
 }

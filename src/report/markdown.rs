@@ -24,7 +24,16 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
     } else {
         table(&view.table, out)?;
     }
-    for further in [&view.trials, &view.printed, &view.groups, &view.repeats, &view.turns, &view.budget] {
+    for further in [
+        &view.trials,
+        &view.printed,
+        &view.groups,
+        &view.repeats,
+        &view.turns,
+        &view.servers,
+        &view.gpus,
+        &view.budget,
+    ] {
         if !further.rows.is_empty() {
             writeln!(out)?;
             table(further, out)?;

@@ -469,6 +469,7 @@ impl Engine for SimEngine {
         let cut = assemble::cut(level, self.setup.plan.steady_cut, &warm_up);
         let leg = self.leg(ordinal, level, Phase::Measured, cut);
         let sends = self.sends(ordinal, level)?;
+        events(Event::MeasuringStarted { ordinal });
         let outcome = self.run_leg(leg, sends, events)?;
         replay::check(&self.setup.target)?;
         self.records += assemble::records(&outcome.reports);

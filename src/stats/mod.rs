@@ -12,6 +12,7 @@
 //! | how many were open when; counted meanwhile; do the records agree with it | [`inflight`]; [`running`]; [`little`] |
 //! | how far a figure would move if other stretches had been measured | [`bootstrap`] |
 //! | from which load on more brings no more throughput | [`knee`] |
+//! | what a gauge or a counter of somebody else was, in bounded memory | [`track`] |
 //! | what a closed loop hid, in imported data | [`backfill`] |
 
 pub mod backfill;
@@ -34,6 +35,7 @@ pub mod series;
 pub mod share;
 pub mod student;
 pub mod totals;
+pub mod track;
 pub mod trend;
 
 pub use batch::BatchMeans;
@@ -48,4 +50,5 @@ pub use running::Running;
 pub use series::Series;
 pub use share::Share;
 pub use totals::Totals;
+pub use track::Track;
 pub use trend::Trend;

@@ -25,6 +25,23 @@ pub struct Usage {
     pub swapped_pages: Option<u64>,
 }
 
+/// How busy the machine is: counters that only grow but memory; `None` where it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Time of all CPUs that was not idle, in ticks of the kernel.
+    pub cpu_busy: Option<u64>,
+    /// The same in all, idle time included.
+    pub cpu_all: Option<u64>,
+    /// What other guests of the physical machine took.
+    pub cpu_stolen: Option<u64>,
+    /// Memory that is not available, bytes.
+    pub memory_used_bytes: Option<u64>,
+    /// Bytes that network interfaces but loopback received.
+    pub net_in_bytes: Option<u64>,
+    /// Bytes that they sent.
+    pub net_out_bytes: Option<u64>,
+}
+
 /// What holds local ports at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
@@ -55,6 +72,24 @@ impl Usage {
     }
 }
 
+impl Activity {
+    /// Reads `/proc`.
+    #[must_use]
+    pub fn read() -> Activity {
+        let text = |path: &str| fs::read_to_string(path).ok();
+        let cpu = text("/proc/stat").and_then(|stat| cpu_times(&stat));
+        let net = text("/proc/net/dev").map(|dev| net_bytes(&dev));
+        Activity {
+            cpu_busy: cpu.map(|cpu| cpu.busy),
+            cpu_all: cpu.map(|cpu| cpu.all),
+            cpu_stolen: cpu.map(|cpu| cpu.stolen),
+            memory_used_bytes: text("/proc/meminfo").and_then(|memory| memory_used(&memory)),
+            net_in_bytes: net.map(|(received, _)| received),
+            net_out_bytes: net.map(|(_, sent)| sent),
+        }
+    }
+}
+
 impl Ports {
     /// Reads `/proc`.
     #[must_use]
@@ -81,6 +116,27 @@ fn cpu_times(stat: &str) -> Option<CpuTimes> {
     let [user, nice, system, idle, iowait, irq, softirq, stolen] = fields[..] else { return None };
     let busy = user + nice + system + irq + softirq + stolen;
     Some(CpuTimes { busy, all: busy + idle + iowait, stolen })
+}
+
+/// Bytes received and sent by all interfaces but loopback, which carries nothing of the network.
+fn net_bytes(dev: &str) -> (u64, u64) {
+    let interfaces =
+        dev.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
+    let bytes = interfaces.filter_map(|(_, counts)| {
+        let mut counts = counts.split_whitespace().map(str::parse::<u64>);
+        // Eight counts of what was received, then eight of what was sent.
+        Some((counts.next()?.ok()?, counts.nth(7)?.ok()?))
+    });
+    bytes.fold((0, 0), |(received, sent), (r, s)| (received.wrapping_add(r), sent.wrapping_add(s)))
+}
+
+fn memory_used(meminfo: &str) -> Option<u64> {
+    let of = |name: &str| {
+        let mut lines = meminfo.lines().filter_map(|line| line.split_once(':'));
+        let value = lines.find(|(key, _)| *key == name)?.1;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    of("MemTotal")?.checked_sub(of("MemAvailable")?)?.checked_mul(1024)
 }
 
 /// Minor and major faults of `/proc/self/stat`. The name of the program, in brackets, may hold anything.
@@ -181,6 +237,10 @@ mod tests {
         assert_eq!(time_wait("sockets: used 9\nTCP: inuse 3 orphan 0 tw 12 alloc 5 mem 2\n"), Some(12));
         assert_eq!(range("32768\t60999\n"), Some(28_232));
         assert_eq!(range("5"), None);
+        let dev = "Inter-|   Receive\n face |bytes packets\n    lo: 9 1 0 0 0 0 0 0 9 1 0 0 0 0 0 0\n\
+                   eth0: 100 2 0 0 0 0 0 0 50 1 0 0 0 0 0 0\n eth1:1 2 0 0 0 0 0 0 2 1 0 0 0 0 0 0\n";
+        assert_eq!(net_bytes(dev), (101, 52));
+        assert_eq!(memory_used("MemTotal: 10 kB\nMemAvailable:  4 kB\n"), Some(6 * 1024));
         assert_eq!(
             status_field("Name:\tx\nnonvoluntary_ctxt_switches:\t42\n", "nonvoluntary_ctxt_switches"),
             Some(42)

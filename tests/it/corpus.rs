@@ -40,3 +40,8 @@ fn http_response_corpus_keeps_its_law() {
 fn trace_corpus_keeps_its_law() {
     replay("trace", tokload::workload::trace::fuzz_trace);
 }
+
+#[test]
+fn prometheus_corpus_keeps_its_law() {
+    replay("prometheus", tokload::telemetry::prometheus::fuzz_prometheus);
+}

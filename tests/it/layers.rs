@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 9] = [
     &["stats", "wire"],
     &["api", "metrics", "plan", "workload", "model"],
     &["exchange", "run", "summary", "verdict", "strategy"],
-    &["engine", "telemetry", "pace", "load", "mock", "sim"],
+    &["engine", "pace", "load", "telemetry", "mock", "sim"],
     &["run_file", "import", "compare", "gate"],
     &["report"],
     &["cli", "harness"],

@@ -57,6 +57,7 @@ mod simulate;
 mod simulate_args;
 mod slow_client;
 mod statistics;
+mod telemetry;
 mod textbook;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;

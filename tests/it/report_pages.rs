@@ -82,7 +82,16 @@ fn series<'a>(charts: &'a [Chart], id: &str, name: &str) -> &'a Series {
 }
 
 fn tables(view: &View) -> Vec<&Table> {
-    let all = [&view.table, &view.trials, &view.groups, &view.repeats, &view.turns, &view.budget];
+    let all = [
+        &view.table,
+        &view.trials,
+        &view.groups,
+        &view.repeats,
+        &view.turns,
+        &view.servers,
+        &view.gpus,
+        &view.budget,
+    ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 

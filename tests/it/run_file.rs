@@ -14,12 +14,15 @@ use tokload::plan::{
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, Sessions, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
-    DataBlock, EnvironmentBlock, GroupBlock, LengthenedBlock, LevelBlock, ReuseBlock, SeenBlock,
-    SelftestBlock, SideFile, TargetBlock, TraceBlock, TurnBlock,
+    DataBlock, EnvironmentBlock, ExporterBlock, GroupBlock, LengthenedBlock, LevelBlock, ReuseBlock,
+    SeenBlock, SelftestBlock, SideFile, TargetBlock, TelemetryBlock, TraceBlock, TurnBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
 use tokload::summary::cache::{CacheSplit, Group, GroupTtft};
+use tokload::summary::telemetry::{
+    Efficiency, Gauge, GpuLevel, HostLevel, LevelTelemetry, Line, Network, ServerLevel, Times, Trouble,
+};
 use tokload::summary::{self, GroupKey};
 use tokload::time::Stamp;
 use tokload::verdict::Verdict;
@@ -90,6 +93,7 @@ pub(crate) fn plan() -> Plan {
         slo: Slo { ttft_ms: Some(550.0), tpot_ms: Some(60.0), ..Slo::default() },
         limits: Limits::default(),
         client: Client::default(),
+        telemetry: tokload::plan::Telemetry::default(),
         keep: Keep::default(),
         declared: Declared::default(),
     }
@@ -126,9 +130,102 @@ pub(crate) fn sample_of(plan: &Plan) -> Sample {
     for (ordinal, level) in plan.in_rounds().iter().enumerate() {
         sample.add(ordinal, level, &plan.slo);
     }
+    sample.run.telemetry = Some(telemetry_block());
+    sample.run.levels[0].telemetry = Some(level_telemetry());
     sample.run.compare_repeats();
     sample.run.judge();
     sample
+}
+
+fn telemetry_block() -> TelemetryBlock {
+    use tokload::summary::telemetry::Kind;
+    let trouble = Trouble { what: "HTTP 500".to_owned(), times: 2 };
+    let of = |kind, name: &str| ExporterBlock {
+        kind,
+        name: name.to_owned(),
+        attempts: 20,
+        answered: 18,
+        ..ExporterBlock::default()
+    };
+    let server = ExporterBlock {
+        products: vec!["vLLM".to_owned()],
+        troubles: vec![trouble],
+        ..of(Kind::Server, "http://127.0.0.1:8000/metrics")
+    };
+    let exporters = vec![server, of(Kind::Gpu, "GPUs of this machine"), of(Kind::Host, "client")];
+    TelemetryBlock { interval_s: 1.0, exporters }
+}
+
+fn level_telemetry() -> LevelTelemetry {
+    let gauge = |mean: f64| Some(Gauge { n: 12, mean, min: mean / 2.0, max: mean * 1.25 });
+    let times = |mean_ms| Some(Times { n: 40.0, mean_ms });
+    let server = ServerLevel {
+        name: "http://127.0.0.1:8000/metrics".to_owned(),
+        product: Some("vLLM".to_owned()),
+        seen_s: Some(12.25),
+        resets: 1,
+        running: gauge(3.5),
+        waiting: gauge(0.5),
+        kv_cache_use: gauge(0.25),
+        prefix_hit_share: Some(0.125),
+        preemptions: Some(2.0),
+        prompt_tokens: Some(5_120.0),
+        output_tokens: Some(360.0),
+        ttft: times(450.0),
+        itl: times(50.0),
+        e2e: times(900.0),
+        queue: times(25.0),
+        gauges: [("my_depth".to_owned(), gauge(2.0).unwrap())].into(),
+        counters: [("my_requests{code=\"200\"}".to_owned(), 40.0)].into(),
+    };
+    let gpu = GpuLevel {
+        name: "GPU 0".to_owned(),
+        product: Some("NVIDIA H200".to_owned()),
+        busy: gauge(0.75),
+        memory_bytes: gauge(64e9),
+        memory_all_bytes: Some(141e9),
+        power_w: gauge(500.0),
+        energy_j: Some(6_000.0),
+        energy_by_power: true,
+        temperature_c: gauge(64.0),
+        sm_clock_mhz: gauge(1_600.0),
+        memory_clock_mhz: gauge(3_200.0),
+        pcie_in_bytes_s: gauge(1e6),
+        pcie_out_bytes_s: gauge(2e6),
+        nvlink_bytes_s: Some(3e9),
+        throttled: [("power cap".to_owned(), 0.25)].into(),
+    };
+    let host = HostLevel {
+        cpu_busy: gauge(0.25),
+        cpu_steal: gauge(0.0),
+        memory_bytes: gauge(8e9),
+        net_in_bytes_s: Some(1e6),
+        net_out_bytes_s: Some(1e5),
+    };
+    LevelTelemetry {
+        servers: vec![server],
+        gpus: vec![gpu],
+        host: Some(host),
+        network: Some(Network {
+            server_n: 40.0,
+            server_ttft_ms: 450.0,
+            client_n: 38,
+            client_ttft_ms: 451.5,
+            difference_ms: Some(1.5),
+        }),
+        efficiency: Some(Efficiency {
+            gpus: 1,
+            tok_s_per_gpu: 30.0,
+            power_w: Some(500.0),
+            tok_per_joule: Some(0.0625),
+        }),
+        lines: vec![Line {
+            what: "running".to_owned(),
+            of: "http://127.0.0.1:8000/metrics".to_owned(),
+            at_s: vec![1.5, 2.5],
+            values: vec![3.0, 4.0],
+        }],
+    }
 }
 
 impl Sample {
@@ -350,7 +447,7 @@ fn goodput_counts_failures_and_judges_open_loops_from_the_plan() {
 fn blocks_that_are_not_known_are_null_and_there() {
     let text: Value = serde_json::from_str(&to_json(&sample().run)).unwrap();
     let null = |value: &Value, key: &str| value.as_object().unwrap().get(key) == Some(&Value::Null);
-    assert!(["telemetry", "records_absent", "chunks"].iter().all(|key| null(&text, key)));
+    assert!(["records_absent", "chunks"].iter().all(|key| null(&text, key)));
     let check = &text["levels"][0]["self_check"];
     assert!(["receive_lag", "loop_lag", "rtt", "queue_bytes", "host"].iter().all(|key| null(check, key)));
     assert_eq!(check["cpu_share_max"], 0.25);

@@ -1,8 +1,8 @@
 //! Names that servebench alone has.
 
-use super::Action::{Accept, Convert, Refuse};
+use super::Action::{Accept, Convert, Refuse, Same};
 use super::Takes::Nothing;
-use super::{Action, Converted, LATER, MEASURE, SAVED};
+use super::{Action, Converted, LATER, SAVED};
 
 pub(super) static TABLE: &[(&[&str], Action)] = &[
     (&["--prompts"], Convert(prompts)),
@@ -17,8 +17,10 @@ pub(super) static TABLE: &[(&[&str], Action)] = &[
         ),
     ),
     (&["--csv", "--csv-requests"], Refuse(LATER, SAVED)),
-    (&["--no-gpu"], Accept(Nothing)),
-    (&["--gpu-index"], Refuse(LATER, MEASURE)),
+    // Where a server runs on this machine they are read anyway.
+    (&["--gpu"], Accept(Nothing)),
+    (&["--no-gpu"], Same("--no-gpu-telemetry")),
+    (&["--scrape-metrics"], Convert(scrape_metrics)),
 ];
 
 /// Synthetic prompts are what there is anyway; anything else is a file.
@@ -31,6 +33,15 @@ fn prompts(value: &str) -> Converted {
         )),
         _ => Ok(vec![("--dataset-path", value.to_owned())]),
     }
+}
+
+/// What each endpoint says of itself is asked for anyway.
+fn scrape_metrics(value: &str) -> Converted {
+    Ok(match value {
+        "auto" | "on" | "true" => Vec::new(),
+        "none" | "off" | "false" => vec![("--no-server-metrics", String::new())],
+        url => vec![("--server-metrics", url.to_owned())],
+    })
 }
 
 fn notes(value: &str) -> Converted {

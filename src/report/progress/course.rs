@@ -45,6 +45,7 @@ impl Course {
         match event {
             Event::LevelStarted { ordinal, levels, level } => *self = Course::begin(*ordinal, *levels, level),
             Event::WarmupStarted { requests, .. } => self.warming = Some(*requests),
+            Event::MeasuringStarted { .. } => self.warming = None,
             Event::Tick(tick) => (self.warming, self.last) = (None, Some(*tick)),
             Event::LevelFinished(_) => (self.warming, self.is_over) = (None, true),
             Event::Note(_) => {}

@@ -16,6 +16,7 @@ mod printed;
 mod quick;
 mod repeats;
 mod rows;
+mod telemetry;
 mod turns;
 mod until;
 
@@ -45,6 +46,11 @@ pub struct View {
     pub repeats: Table,
     /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
     pub turns: Table,
+    /// What the servers said meanwhile: one row per level, and one per server where there are several; without rows where they
+    /// said nothing.
+    pub servers: Table,
+    /// What the GPUs said: one row per level.
+    pub gpus: Table,
     /// What the client itself may have added to it: one row per level; without rows where nothing real was measured.
     pub budget: Table,
     /// What the run is worth; `None` if it is not judged.
@@ -187,6 +193,8 @@ impl View {
             groups: Table::of("part", groups::COLUMNS.to_vec(), groups::rows(run)),
             repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
             turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
+            servers: Table::of("servers", telemetry::SERVER_COLUMNS.to_vec(), telemetry::servers(run)),
+            gpus: Table::of("GPUs", telemetry::GPU_COLUMNS.to_vec(), telemetry::gpus(run)),
             budget: Table::of(
                 "client",
                 budget::COLUMNS.to_vec(),
@@ -204,6 +212,7 @@ impl View {
                 .chain(cache::note(run))
                 .chain(cache::levels(run))
                 .chain(repeats::note(run))
+                .chain(telemetry::notes(run))
                 .collect(),
             next: next.to_vec(),
             saved: saved.map(str::to_owned),

@@ -6,6 +6,7 @@ use crate::metrics::Tally;
 use crate::plan::{Level, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, ShardCheck, Stamps};
 use crate::run_file::schema::{LevelBlock, LevelShareBlock, Part};
+use crate::summary::telemetry::{LevelTelemetry, Ours};
 use crate::time::Stamp;
 
 /// The parts that the shares have of one level.
@@ -135,6 +136,14 @@ pub(super) fn replicas(parts: &Parts<'_>) -> Vec<String> {
         }
     }
     names
+}
+
+/// What servers and GPUs said, of the first share that heard them, set against the numbers of all. What it said of its own
+/// machine, and when, is not the merged run's.
+pub(super) fn telemetry(parts: &Parts<'_>, ours: &Ours) -> Option<LevelTelemetry> {
+    let heard = |told: &&LevelTelemetry| !told.servers.is_empty() || !told.gpus.is_empty();
+    let told = parts.all.iter().find_map(|part| part.block.telemetry.as_ref().filter(heard))?;
+    Some(LevelTelemetry { host: None, lines: Vec::new(), ..told.clone() }.set_against(ours))
 }
 
 /// Which stamps all parts have, and whether some were judged by the kernel's.

@@ -19,6 +19,7 @@ use super::schema::{
 use super::wall::WallTime;
 use super::write::{self, Destination};
 use crate::plan::{Client, Plan, Share};
+use crate::summary::telemetry::Ours;
 use crate::summary::{self, Users};
 use crate::workload::Content;
 
@@ -95,8 +96,10 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
         let input = summary::Input::new(&result, records.as_ref().map(|(_, all)| all.as_slice()), plan.slo);
         let users = users(members, &result.level);
         let input = summary::Input { steady_cut: plan.steady_cut, users, ..input };
-        run.push(&result, &summary::level(&input));
+        let numbers = summary::level(&input);
+        run.push(&result, &numbers);
         if let Some(block) = run.levels.last_mut() {
+            block.telemetry = level::telemetry(parts, &Ours::of(&numbers));
             // What a file's prompts share, only a process that has the file can say.
             if let Some((_, records)) = records.as_ref().filter(|_| !plan.workload.is_recorded()) {
                 block.find_reuse(&Content::new(&plan), plan.level_seed(block.ordinal), records);
@@ -108,6 +111,8 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
         }
         notes.extend(level::notes(parts, &placed));
     }
+    // All shares ask the same servers: the words of one are those of all.
+    run.telemetry = members.iter().find_map(|member| member.loaded.run.telemetry.clone());
     run.interrupted = members.iter().any(|member| member.loaded.run.interrupted);
     run.merged = Some(block(members, notes));
     run.compare_repeats();

@@ -19,6 +19,7 @@ use crate::plan::{Arrivals, Gaps, Level, Load, Share, Varying};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::{Quantile, Series};
+use crate::summary::telemetry::LevelTelemetry;
 use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
@@ -97,6 +98,9 @@ pub struct LevelBlock {
     /// What became of the sessions; absent where each request was one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
+    /// What servers, GPUs and the client's machine said meanwhile; absent where they said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<LevelTelemetry>,
     /// What merging needs of a level of one share; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Verbatim<Part>>,
@@ -207,6 +211,7 @@ impl LevelBlock {
             judged: result.judged,
             turns: None,
             sessions: result.sessions(),
+            telemetry: None,
             part: None,
             shares: None,
             records: result.records.map(RecordsBlock::from),

@@ -16,6 +16,7 @@ mod part;
 mod repeats;
 mod reuse;
 mod self_check;
+mod telemetry;
 mod trace;
 mod turns;
 mod verbatim;
@@ -35,6 +36,7 @@ pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use reuse::ReuseBlock;
 pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
+pub use telemetry::{ExporterBlock, TelemetryBlock};
 pub use trace::{DataBlock, TraceBlock};
 pub use turns::TurnBlock;
 pub use verbatim::Verbatim;
@@ -42,7 +44,6 @@ pub use verbatim::Verbatim;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::redact;
 use super::wall::WallTime;
@@ -110,8 +111,8 @@ pub struct RunFile {
     /// The data set that prompts were taken from; absent where they were synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataBlock>,
-    /// Samples of the servers' and the host's own metrics; none yet.
-    pub telemetry: Option<Value>,
+    /// Who was asked about servers, GPUs and the client's machine; `None` where nobody was.
+    pub telemetry: Option<TelemetryBlock>,
     /// The record file beside this one; `None` if there is none.
     pub records: Option<SideFile>,
     /// Why there is none.
@@ -379,6 +380,9 @@ fn without_secrets(plan: &Plan) -> Plan {
     }
     for endpoint in &mut plan.target.endpoints {
         endpoint.url = redact::urls(&endpoint.url);
+    }
+    for url in plan.telemetry.server_metrics.iter_mut().chain(&mut plan.telemetry.dcgm) {
+        *url = redact::urls(url);
     }
     for (name, value) in &mut plan.workload.extra_body {
         redact::member(name, value);
