@@ -51,8 +51,8 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     }
     for further in
         [&view.printed, &view.groups, &view.repeats, &view.turns, &view.servers, &view.gpus, &view.budget]
-        .into_iter()
-        .filter(|further| !further.rows.is_empty())
+            .into_iter()
+            .filter(|further| !further.rows.is_empty())
     {
         writeln!(out)?;
         table(further, style, out)?;

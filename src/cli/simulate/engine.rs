@@ -61,11 +61,7 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
 }
 
 /// A server for each endpoint of the plan: the modelled one, or each of its replicas alone.
-fn servers(
-    plan: &Plan,
-    model: &model::Settings,
-    max_model_len: Option<u32>,
-) -> Result<Vec<Paper>, Failure> {
+fn servers(plan: &Plan, model: &model::Settings, max_model_len: Option<u32>) -> Result<Vec<Paper>, Failure> {
     (0..plan.target.endpoints.len())
         .map(|place| server(&alone(model, place, plan.target.endpoints.len()), max_model_len))
         .collect()
