@@ -630,10 +630,7 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
             "leave it out: latencies are what a user has; --timestamps kernel takes the client's own part out",
         ),
     ),
-    (
-        &["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics", "--replica-header"],
-        Refuse(LATER, MEASURE),
-    ),
+    (&["--server-metrics*", "--gpu-telemetry", "--gpu", "--scrape-metrics"], Refuse(LATER, MEASURE)),
     (&["--no-auto-plot", "--no-server-metrics", "--no-gpu-telemetry"], Accept(Nothing)),
     (&["--metrics-listen", "--otel-*", "--gen-ai-provider", "--mlflow-*", "--wandb-*"], Refuse(LATER, SAVED)),
     (
