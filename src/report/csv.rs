@@ -172,7 +172,11 @@ impl<'r> Line<'r> {
         let in_unit = |value: Option<f64>| known(value.map(|value| value / per));
         // A metric that no request has because all failed is as slow as they are.
         let failed = self.counts.ranked_failed();
-        let is_hopeless = block.is_none()
+        // Of parts less is kept than of the level.
+        let is_kept = self.part.is_empty()
+            || self.level.groups.iter().any(|other| other.distributions.contains_key(&metric));
+        let is_hopeless = is_kept
+            && block.is_none()
             && failed > 0
             && failed == self.counts.ranked()
             && metric.is_per_request()

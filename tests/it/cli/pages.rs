@@ -19,7 +19,7 @@ fn a_report_takes_the_form_that_its_name_says() {
     for (name, begins) in [
         ("r.html", "<!doctype html>"),
         ("r.md", "tokload "),
-        ("r.csv", "level,label,requests,repeat,"),
+        ("r.csv", "level,label,part,requests,repeat,"),
         ("r.json", "{"),
         ("r.txt", "tokload "),
     ] {
