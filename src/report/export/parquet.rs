@@ -51,13 +51,14 @@ mod writing {
     }
 
     /// The columns, in the order of `--save-detailed`.
-    pub(super) const COLUMNS: [(&str, Kind); 44] = [
+    pub(super) const COLUMNS: [(&str, Kind); 45] = [
         ("level", Kind::Count),
         ("label", Kind::Text),
         ("index", Kind::Count),
         ("session", Kind::Count),
         ("turn", Kind::Count),
         ("endpoint", Kind::Count),
+        ("replica", Kind::Count),
         ("model", Kind::Count),
         ("phase", Kind::Text),
         ("outcome", Kind::Text),
