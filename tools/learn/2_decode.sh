@@ -5,10 +5,10 @@ title "2. decode: E2E and ITL against the length of the answer"
 
 # check NAME PER_CENT: the relations of a run, with so much room for time that is real
 check() {
-    show "$1" "ITL ms p50" "TPOT ms p50" "E2E ms p50"
+    show "$1" itl_p50_ms tpot_p50_ms e2e_p50_ms
     level=1
     for n in 20 40 60 80 100 120; do
-        itl=$(value "$1" $level "ITL ms p50"); e2e=$(value "$1" $level "E2E ms p50")
+        itl=$(value "$1" $level itl_p50_ms); e2e=$(value "$1" $level e2e_p50_ms)
         holds "$n tokens: ITL p50 $itl ms is 10 within $2 %" "($itl / 10 - 1)^2 <= ($2 / 100)^2"
         holds "$n tokens: E2E p50 $e2e ms is 50 + 10 (n - 1) within $2 %" \
             "($e2e / (50 + 10 * ($n - 1)) - 1)^2 <= ($2 / 100)^2"

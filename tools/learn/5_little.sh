@@ -17,10 +17,10 @@ done < laws
 
 # A server of fixed times: 200 ms, then 49 gaps of 20 ms, is W = 1.18 s; Z is 1 s.
 simulate users -c 2,4,8,16 --think-time 1 --ttft 200 --itl 20 --duration 300 --random-output-len 50
-show users "req/s" "E2E ms p50"
+show users req_s e2e_p50_ms
 level=1
 for n in 2 4 8 16; do
-    lambda=$(value users $level "req/s"); w=$(value users $level "E2E ms p50")
+    lambda=$(value users $level req_s); w=$(value users $level e2e_p50_ms)
     holds "N = $n: lambda (W + Z) = $lambda ($w ms + 1 s), within 1 %" "($lambda * ($w / 1000 + 1) / $n - 1)^2 <= 0.01^2"
     level=$((level + 1))
 done

@@ -6,14 +6,14 @@ title "7. pitfalls (virtual time)"
 echo "  a cache that was filled by the test itself: prompts that share 90 % of their words"
 simulate unique -c 4 --num-prompts 400 --random-input-len 1000 --random-output-len 50 --prefix-cache
 simulate shared -c 4 --num-prompts 400 --random-input-len 100 --random-prefix-len 900 --random-output-len 50 --prefix-cache
-a=$(value unique 1 "TTFT ms p50"); b=$(value shared 1 "TTFT ms p50")
+a=$(value unique 1 ttft_p50_ms); b=$(value shared 1 ttft_p50_ms)
 holds "TTFT p50 is $a ms for prompts of their own and $b ms for prompts that begin alike" "$b < 0.5 * $a"
 
 echo "  a server that refuses: what is left over is quick"
 for queue in 1000000 2; do
     simulate "queue$queue" --request-rate 30 --num-prompts 2000 --random-output-len 50 --queue-max $queue --goodput ttft:500
 done
-all=$(value queue1000000 1 "TTFT ms p50"); kept=$(value queue2 1 "TTFT ms p50"); lost=$(value queue2 1 failed)
+all=$(value queue1000000 1 ttft_p50_ms); kept=$(value queue2 1 ttft_p50_ms); lost=$(value queue2 1 failed)
 holds "beyond capacity TTFT p50 is $all ms; with a queue of 2 it is $kept ms" "$kept < 0.1 * $all"
 holds "and $lost of 2000 requests failed, which only the count of failures tells" "$lost > 500"
 
@@ -21,7 +21,7 @@ echo "  too few requests: the p99 of 30 is the slowest of 30"
 for seed in 1 2 3 4 5 6; do
     for n in 30 3000; do
         simulate "few$n-$seed" --request-rate 10 --num-prompts $n --random-input-len 200 --random-output-len 50
-        value "few$n-$seed" 1 "TTFT ms p99" >> "p99-of-$n"
+        value "few$n-$seed" 1 ttft_p99_ms >> "p99-of-$n"
     done
 done
 least() { sort -n "$1" | head -n 1; }

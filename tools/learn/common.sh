@@ -68,26 +68,35 @@ lengths() {
     done > "$file"
 }
 
-# table NAME: the levels of a run as CSV. Commas within the name of a load become semicolons, so that awk can part columns.
+# table NAME: the levels of a run as CSV, one line each. Commas within the name of a load become semicolons, so that awk can
+# part columns; of levels with failures the line that counts them is taken.
 table() {
     [ -f "$1.csv" ] || "$TOKLOAD" report "$1.json" --format csv |
-        sed 's/^"\([^",]*\), \([^"]*\)"/\1; \2/' > "$1.csv"
+        sed 's/^\([0-9]*\),"\([^",]*\), \([^"]*\)"/\1,\2; \3/' |
+        awk -F, 'NR == 1 || $3 == "" && $4 == "all"' > "$1.csv"
     cat "$1.csv"
 }
 
 # show NAME COLUMN...: some columns of a run, to be looked at
 show() {
     name=$1; shift
-    table "$name" | awk -F, -v wanted="load,$(printf '%s,' "$@")" '
+    table "$name" | awk -F, -v wanted="label,$(printf '%s,' "$@")" '
         NR == 1 { n = split(wanted, names, ",") - 1; for (i = 1; i <= NF; i++) at[$i] = i }
-        { for (i = 1; i <= n; i++) printf i == 1 ? "  %-28s" : " %12s", $(at[names[i]]); print "" }'
+        {
+            for (i = 1; i <= n; i++) {
+                cell = $(at[names[i]])
+                if (NR > 1 && i > 1) cell = sprintf("%.5g", cell)
+                printf i == 1 ? "  %-28s" : " %12s", cell
+            }
+            print ""
+        }'
 }
 
 # value NAME LEVEL COLUMN: a number of level LEVEL, from 1
 value() {
     table "$1" | awk -F, -v level="$2" -v column="$3" '
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; if (!at) exit 3 }
-        NR == level + 1 { print $at }'
+        NR == level + 1 { printf "%.7g\n", $at }'
 }
 
 # holds TEXT CONDITION: says whether CONDITION, an expression of awk, holds, with TEXT
