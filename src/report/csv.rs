@@ -3,8 +3,8 @@
 //! A line for each level, with unrounded numbers under the names and units that the columns say. A percentile that falls on
 //! failed requests is `inf`: they are slower than any that ended. Below such a line there is a second one of the requests
 //! that ended well alone; the column `requests` tells the two apart, `all` and `ok`. Lines of the parts of a level (endpoints,
-//! replicas, models) follow it, named in the column `part`. What is not known is empty. Turns and the course over time are in
-//! the run file.
+//! replicas, models) follow it, named in the column `part`. What servers and GPUs said of a level stands in the last columns,
+//! in runs in which any did. What is not known is empty. Turns and the course over time are in the run file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,6 +14,7 @@ use crate::metrics::metric::Metric;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{DistributionBlock, GroupBlock, LevelBlock, Unit};
 use crate::stats::Quantile;
+use crate::summary::telemetry::LevelTelemetry;
 use crate::summary::{Counts, Goodput, Rates};
 
 /// Writes the levels of `run`.
@@ -26,15 +27,20 @@ pub fn write(run: &RunFile, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         .into_iter()
         .filter(|metric| run.levels.iter().any(|level| level.distributions.contains_key(metric)))
         .collect();
+    let is_told = run.levels.iter().any(|level| {
+        level.telemetry.as_ref().is_some_and(|told| !told.servers.is_empty() || !told.gpus.is_empty())
+    });
     let heads = COLUMNS.iter().map(|name| (*name).to_owned());
-    line(out, heads.chain(metrics.iter().flat_map(|metric| heads_of(*metric))))?;
+    let heads = heads.chain(metrics.iter().flat_map(|metric| heads_of(*metric)));
+    line(out, heads.chain(TOLD.iter().filter(|_| is_told).map(|(name, _)| (*name).to_owned())))?;
     for level in &run.levels {
         let parts = level.groups.iter().map(|group| Line::of_part(run, level, group));
         for of in std::iter::once(Line::of_level(run, level)).chain(parts) {
-            line(out, of.cells(&metrics, Requests::All).into_iter())?;
+            let told = || of.told(is_told);
+            line(out, of.cells(&metrics, Requests::All).into_iter().chain(told()))?;
             let has_failing = |block: &DistributionBlock| Quantile::REPORTED.iter().any(|q| block.fails(*q));
             if of.counts.ok > 0 && of.distributions.values().any(has_failing) {
-                line(out, of.cells(&metrics, Requests::Ok).into_iter())?;
+                line(out, of.cells(&metrics, Requests::Ok).into_iter().chain(told()))?;
             }
         }
     }
@@ -162,6 +168,12 @@ impl<'r> Line<'r> {
         cells
     }
 
+    /// What servers and GPUs said meanwhile, if anything is said in this run; of parts it is not known.
+    fn told(&self, is_told: bool) -> impl Iterator<Item = String> {
+        let told = self.level.telemetry.as_ref().filter(|_| self.part.is_empty());
+        TOLD.iter().filter(move |_| is_told).map(move |(_, of)| known(told.and_then(*of)))
+    }
+
     /// Mean, percentiles and greatest value of a metric, in the order of its heads.
     fn cells_of(&self, metric: Metric, of: Requests) -> Vec<String> {
         let block = self.distributions.get(&metric);
@@ -204,6 +216,22 @@ fn heads_of(metric: Metric) -> Vec<String> {
     let whats = std::iter::once("mean".to_owned()).chain(quantiles).chain(["max".to_owned()]);
     whats.map(|what| format!("{}_{what}_{unit}", metric.name())).collect()
 }
+
+/// The columns behind those of the metrics, in runs in which a server or a GPU said something.
+const TOLD: [(&str, fn(&LevelTelemetry) -> Option<f64>); 12] = [
+    ("server_running_mean", |told| Some(told.all_servers()?.running?.mean)),
+    ("server_waiting_mean", |told| Some(told.all_servers()?.waiting?.mean)),
+    ("server_kv_cache_use_max", |told| Some(told.all_servers()?.kv_cache_use?.max)),
+    ("server_prefix_hit_share", |told| told.all_servers()?.prefix_hit_share),
+    ("server_preemptions", |told| told.all_servers()?.preemptions),
+    ("server_ttft_mean_ms", |told| Some(told.all_servers()?.ttft?.mean_ms)),
+    ("network_ms", |told| told.network?.difference_ms),
+    ("gpus", |told| Some(told.efficiency?.gpus as f64)),
+    ("gpu_busy_mean", LevelTelemetry::gpu_busy),
+    ("gpu_power_w", |told| told.efficiency?.power_w),
+    ("out_tok_s_per_gpu", |told| Some(told.efficiency?.tok_s_per_gpu)),
+    ("out_tok_per_joule", |told| told.efficiency?.tok_per_joule),
+];
 
 /// What readers of CSV take for infinity.
 const INFINITE: &str = "inf";

@@ -12,7 +12,7 @@ use tokload::metrics::Meter;
 use tokload::mock::{self, Mock};
 use tokload::model::Settings;
 use tokload::plan::{Endpoint, Nvml, Plan, Telemetry as Wished};
-use tokload::report::{Style, View, terminal};
+use tokload::report::{Style, View, csv, terminal};
 use tokload::summary::telemetry::{ExporterSeen, Observed};
 use tokload::sys::clock::RunClock;
 use tokload::telemetry::{Ask, Library, Page, Setup, Telemetry, Whom};
@@ -188,6 +188,13 @@ fn a_servers_own_metrics_are_those_of_the_level_alone() {
     terminal::write(&View::new(run.file(), &[], None), Style::PLAIN, &mut table).unwrap();
     let table = String::from_utf8(table).unwrap();
     assert!(table.contains("mean TTFT ms") && table.contains("between"), "{table}");
+    let mut rows = Vec::new();
+    csv::write(run.file(), &mut rows).unwrap();
+    let rows = String::from_utf8(rows).unwrap();
+    let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |head: &str| rows[1][rows[0].iter().position(|other| *other == head).expect(head)];
+    assert_eq!(cell("server_ttft_mean_ms"), network.server_ttft_ms.to_string(), "{rows:?}");
+    assert_eq!((cell("gpus"), rows[0].len()), ("", rows[1].len()), "{rows:?}");
 }
 
 #[test]
@@ -209,6 +216,9 @@ fn without_telemetry_a_run_says_nothing_of_servers() {
     let run = run(|plan, _| plan.telemetry = Wished::off());
     let told = run.file().levels[0].telemetry.as_ref();
     assert!(told.is_none_or(|told| told.servers.is_empty() && told.gpus.is_empty()), "{told:?}");
+    let mut rows = Vec::new();
+    csv::write(run.file(), &mut rows).unwrap();
+    assert!(!String::from_utf8(rows).unwrap().contains("server_"));
 }
 
 #[test]
