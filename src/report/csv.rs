@@ -218,7 +218,7 @@ fn heads_of(metric: Metric) -> Vec<String> {
 }
 
 /// The columns behind those of the metrics, in runs in which a server or a GPU said something.
-const TOLD: [(&str, fn(&LevelTelemetry) -> Option<f64>); 12] = [
+const TOLD: [(&str, Told); 12] = [
     ("server_running_mean", |told| Some(told.all_servers()?.running?.mean)),
     ("server_waiting_mean", |told| Some(told.all_servers()?.waiting?.mean)),
     ("server_kv_cache_use_max", |told| Some(told.all_servers()?.kv_cache_use?.max)),
@@ -232,6 +232,9 @@ const TOLD: [(&str, fn(&LevelTelemetry) -> Option<f64>); 12] = [
     ("out_tok_s_per_gpu", |told| Some(told.efficiency?.tok_s_per_gpu)),
     ("out_tok_per_joule", |told| told.efficiency?.tok_per_joule),
 ];
+
+/// A number out of what was said.
+type Told = fn(&LevelTelemetry) -> Option<f64>;
 
 /// What readers of CSV take for infinity.
 const INFINITE: &str = "inf";
