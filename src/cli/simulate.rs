@@ -18,7 +18,7 @@ use super::report::for_reading;
 use super::run::{config, dry_run, with_files};
 use super::{print, say, script, tokens, value};
 use crate::model::{Serving, Settings};
-use crate::plan::{Error, Level, Plan};
+use crate::plan::{Error, Level, Plan, to_toml};
 
 pub use crate::plan::NOBODY;
 
@@ -215,7 +215,7 @@ const CYCLE_MS_MIN: f64 = 1e-3;
 
 /// The server in the form of a plan file, as comments: it is no part of a plan.
 fn commented(model: &Settings) -> String {
-    let text = toml::to_string(model).unwrap_or_default();
+    let text = to_toml(model).unwrap_or_default();
     let lines = text.lines().map(|line| format!("# {line}").trim_end().to_owned());
     std::iter::once("# the server".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::sample::{LoadOf, Sample};
-use crate::plan::{Grade, Slo};
+use crate::plan::{Grade, Slo, json_of};
 use crate::run_file::RunFile;
 use crate::verdict::Verdict;
 
@@ -125,7 +125,7 @@ fn definitions(base: &RunFile, other: &RunFile, remarks: &mut Vec<Remark>) {
 
 /// What was asked in another way. Seeds, lengths, and where the server is are what two runs may differ in.
 fn plans(base: &RunFile, other: &RunFile, remarks: &mut Vec<Remark>) {
-    let plan = |run: &RunFile| serde_json::to_value(&run.plan).unwrap_or_default();
+    let plan = |run: &RunFile| json_of(&run.plan);
     let mut differences = Vec::new();
     differing("", &plan(base), &plan(other), &mut differences);
     let (mut warned, mut noted) = (Vec::new(), Vec::new());
@@ -249,7 +249,7 @@ fn of_rounds(
 
 fn stamps(load: &LoadOf<'_>) -> String {
     of_rounds(load, |level| {
-        let stamps = serde_json::to_value(level.self_check.timestamps?).ok()?;
+        let stamps = json_of(&level.self_check.timestamps?);
         stamps.as_str().map(str::to_owned)
     })
 }

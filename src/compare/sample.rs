@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::metrics::Record;
-use crate::plan::{Level, Slo};
+use crate::plan::{Level, Slo, json_of};
 use crate::run_file::schema::LevelBlock;
 use crate::run_file::{Loaded, ReadError, RunFile};
 use crate::summary::Observed;
@@ -141,10 +141,7 @@ impl Sample {
 
 /// The load alone: how long it is kept up changes how well it is known, not what it is.
 fn key_of(block: &LevelBlock, setting: Option<&Level>) -> String {
-    let load = setting.and_then(|setting| {
-        let load = serde_json::to_value(&setting.load).ok()?;
-        Some(load.to_string() + &setting.sizes.in_label())
-    });
+    let load = setting.map(|setting| json_of(&setting.load).to_string() + &setting.sizes.in_label());
     load.unwrap_or_else(|| block.load_label())
 }
 

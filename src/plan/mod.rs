@@ -56,6 +56,7 @@ pub use share::Share;
 pub use sizes::Sizes;
 pub use table::{Part, Table};
 pub use telemetry::{Nvml, Telemetry};
+pub(crate) use text::{json_of, to_toml, without_place};
 pub use tokens::{Begins, Found, Tokens};
 pub use trace::{RecordErrors, Trace};
 pub use until::{Figure, Until};

@@ -2,6 +2,8 @@
 //!
 //! Owns the reading of a plan file, with the line and the key of whatever is wrong in it. Files are opened elsewhere.
 
+mod by_json;
+
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -10,6 +12,8 @@ use serde_json::{Map, Value as Json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use self::by_json::Fault;
+pub(crate) use self::by_json::{json_of, to_toml, without_place};
 use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
     Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
@@ -29,10 +33,13 @@ impl Plan {
     /// key. Whether the plan makes sense is [`Plan::validate`]'s question.
     pub fn from_toml(text: &str, fresh_seed: u64) -> Result<Plan, Error> {
         let lines = Lines(text);
-        let document = DeTable::parse(text).map_err(|error| lines.broken(&error, None))?;
+        let document = DeTable::parse(text).map_err(|error| {
+            let what = error.message().replace('\n', ", ");
+            lines.broken(Fault { what, span: error.span().unwrap_or(0..0), is_at_end: false }, None)
+        })?;
         check_keys(document.get_ref(), &schema(), &mut Vec::new(), &lines)?;
         let mut plan: Plan =
-            toml::from_str(text).map_err(|error| lines.broken(&error, Some(document.get_ref())))?;
+            by_json::read(&document).map_err(|fault| lines.broken(fault, Some(document.get_ref())))?;
         if !document.get_ref().contains_key("seed") {
             plan.seed = fresh_seed;
         }
@@ -40,20 +47,30 @@ impl Plan {
     }
 
     /// The whole plan as a file that [`Plan::from_toml`] reads back as the same plan.
+    ///
+    /// An `extra_body` that TOML cannot hold becomes a string of JSON.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).unwrap_or_else(|_| self.to_toml_with_json())
-    }
-
-    /// As [`Plan::to_toml`], for an `extra_body` that TOML cannot hold: it becomes a string of JSON.
-    fn to_toml_with_json(&self) -> String {
-        let mut plan = self.clone();
-        let extra = Json::Object(std::mem::take(&mut plan.workload.extra_body)).to_string();
-        let mut table = toml::Table::try_from(&plan).expect("without extra_body a plan is TOML");
-        if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
-            workload.insert("extra_body".to_owned(), toml::Value::String(extra));
+        let extra = &self.workload.extra_body;
+        if extra.values().all(is_toml) {
+            return to_toml(self).expect("a plan is TOML");
         }
-        toml::to_string(&table).expect("a table is TOML")
+        let mut plan = self.clone();
+        plan.workload.extra_body = Map::new();
+        let mut plan = json_of(&plan);
+        plan["workload"]["extra_body"] = Json::Object(extra.clone()).to_string().into();
+        to_toml(&plan).expect("with its extra body as text a plan is TOML")
+    }
+}
+
+/// Whether `value` can stand in TOML.
+fn is_toml(value: &Json) -> bool {
+    match value {
+        Json::Null => false,
+        Json::Number(n) => n.is_i64() || n.is_f64(),
+        Json::Array(items) => items.iter().all(is_toml),
+        Json::Object(keys) => keys.values().all(is_toml),
+        Json::Bool(_) | Json::String(_) => true,
     }
 }
 
@@ -77,9 +94,9 @@ impl Lines<'_> {
         format!("line {}", 1 + before.filter(|&&b| b == b'\n').count())
     }
 
-    /// An error of the TOML reader; `document` where the text itself was sound.
-    fn broken(&self, error: &toml::de::Error, document: Option<&DeTable<'_>>) -> Error {
-        let span = error.span().unwrap_or(0..0);
+    /// What is wrong with a file; `document` where it is TOML.
+    fn broken(&self, fault: Fault, document: Option<&DeTable<'_>>) -> Error {
+        let Fault { what, span, .. } = fault;
         let mut path = Vec::new();
         if let Some(table) = document {
             locate(table, &span, &mut path);
@@ -92,7 +109,7 @@ impl Lines<'_> {
             Some(_) => "see `tokload run --print-config` for every key with a value",
             None => "a plan file is TOML, as `tokload run --print-config` writes it",
         };
-        Error::new(subject, error.message().trim_end_matches('.').replace('\n', ", "), remedy)
+        Error::new(subject, what.trim_end_matches('.'), remedy)
     }
 }
 
@@ -124,7 +141,7 @@ fn locate(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<String>) {
 /// Refuses the first key of `table` that `schema` does not have.
 fn check_keys(
     table: &DeTable<'_>,
-    schema: &toml::Table,
+    schema: &Map<String, Json>,
     path: &mut Vec<String>,
     lines: &Lines<'_>,
 ) -> Result<(), Error> {
@@ -146,13 +163,13 @@ fn check_keys(
 
 fn check_value(
     value: &DeValue<'_>,
-    known: &toml::Value,
+    known: &Json,
     path: &mut Vec<String>,
     lines: &Lines<'_>,
 ) -> Result<(), Error> {
     match (value, known) {
-        (DeValue::Table(inner), toml::Value::Table(known)) => check_keys(inner, known, path, lines),
-        (DeValue::Array(items), toml::Value::Array(known)) => match known.first() {
+        (DeValue::Table(inner), Json::Object(known)) => check_keys(inner, known, path, lines),
+        (DeValue::Array(items), Json::Array(known)) => match known.first() {
             Some(known) => items.iter().try_for_each(|item| check_value(item.get_ref(), known, path, lines)),
             None => Ok(()),
         },
@@ -162,7 +179,7 @@ fn check_value(
 }
 
 /// What a user may have meant by the unknown key `name` among the keys of `siblings`.
-fn remedy(name: &str, siblings: &toml::Table) -> String {
+fn remedy(name: &str, siblings: &Map<String, Json>) -> String {
     if let Some(near) = nearest(name, siblings.keys().map(String::as_str)) {
         return format!("did you mean `{near}`?");
     }
@@ -174,11 +191,11 @@ fn remedy(name: &str, siblings: &toml::Table) -> String {
 }
 
 /// The table of `schema` that has the key `name`.
-fn find(name: &str, schema: &toml::Table, path: &str) -> Option<String> {
+fn find(name: &str, schema: &Map<String, Json>, path: &str) -> Option<String> {
     schema.iter().find_map(|(key, value)| {
         let inner = match value {
-            toml::Value::Table(inner) => inner,
-            toml::Value::Array(items) => items.first()?.as_table()?,
+            Json::Object(inner) => inner,
+            Json::Array(items) => items.first()?.as_object()?,
             _ => return None,
         };
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -188,28 +205,26 @@ fn find(name: &str, schema: &toml::Table, path: &str) -> Option<String> {
 
 /// Every key of a plan with some value: a plan in which nothing is absent. It is written out in full so that a new
 /// field does not compile before it stands here.
-fn schema() -> toml::Table {
-    let mut table = toml::Table::try_from(full_plan()).expect("a plan is a table");
+fn schema() -> Map<String, Json> {
+    let Json::Object(mut table) = json_of(&full_plan()) else { unreachable!("a plan is a table") };
     // An enum's keys depend on its variant; the full plan holds one of them.
     let arrivals = table
         .get_mut("levels")
-        .and_then(|levels| levels.get_mut(0)?.get_mut("load")?.get_mut("arrivals")?.as_table_mut());
-    let of_others = ["every_s", "interval_s", "ramp_s", "size", "speedup"]
-        .map(|key| (key.to_owned(), toml::Value::Float(1.0)));
+        .and_then(|levels| levels.get_mut(0)?.get_mut("load")?.get_mut("arrivals")?.as_object_mut());
+    let of_others =
+        ["every_s", "interval_s", "ramp_s", "size", "speedup"].map(|key| (key.to_owned(), Json::from(1.0)));
     arrivals.expect("it is a table").extend(of_others);
-    if let Some(toml::Value::Table(workload)) = table.get_mut("workload") {
-        workload.entry("extra_body").or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    if let Some(Json::Object(workload)) = table.get_mut("workload") {
+        workload.entry("extra_body").or_insert_with(|| Json::Object(Map::new()));
         for lengths in ["input_words", "output_tokens"] {
-            let lengths = workload.get_mut(lengths).and_then(toml::Value::as_table_mut);
+            let lengths = workload.get_mut(lengths).and_then(Json::as_object_mut);
             // No distribution has the keys of all others.
-            lengths
-                .expect("it is a table")
-                .extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+            lengths.expect("it is a table").extend(OF_OTHERS.map(|key| (key.to_owned(), Json::from(1.0))));
         }
-        let conversation = workload.get_mut("conversation").and_then(toml::Value::as_table_mut);
+        let conversation = workload.get_mut("conversation").and_then(Json::as_object_mut);
         for (_, lengths) in conversation.expect("it is a table") {
-            if let toml::Value::Table(lengths) = lengths {
-                lengths.extend(OF_OTHERS.map(|key| (key.to_owned(), toml::Value::Float(1.0))));
+            if let Json::Object(lengths) = lengths {
+                lengths.extend(OF_OTHERS.map(|key| (key.to_owned(), Json::from(1.0))));
             }
         }
     }

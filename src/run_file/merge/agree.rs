@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{Member, MergeError};
-use crate::plan::{Client, Plan};
+use crate::plan::{Client, Plan, json_of};
 
 /// The shares in `files`, in their order.
 pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Member>, MergeError> {
@@ -54,12 +54,11 @@ fn difference(a: &Member, b: &Member) -> Option<String> {
         return Some(what);
     }
     for (what, x, y) in [
-        ("the trace", serde_json::to_value(&one.trace), serde_json::to_value(&other.trace)),
-        ("the data set", serde_json::to_value(&one.data), serde_json::to_value(&other.data)),
+        ("the trace", json_of(&one.trace), json_of(&other.trace)),
+        ("the data set", json_of(&one.data), json_of(&other.data)),
         // Only a simulated run has it: the server that it was run against.
-        ("the server", Ok(server(&one.metadata)), Ok(server(&other.metadata))),
+        ("the server", server(&one.metadata), server(&other.metadata)),
     ] {
-        let (x, y) = (x.unwrap_or_default(), y.unwrap_or_default());
         if let Some(what) = first_difference(what, &x, &y) {
             return Some(what);
         }
@@ -79,7 +78,7 @@ fn comparable(plan: &Plan) -> Value {
     plan.share = None;
     plan.client = Client { workers, affinity, driver, ..plan.client };
     plan.keep = crate::plan::Keep::default();
-    serde_json::to_value(&plan).unwrap_or_default()
+    json_of(&plan)
 }
 
 /// Where two values first differ, and how: `plan.seed is 1 in one and 2 in the other`.

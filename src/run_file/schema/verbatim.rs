@@ -2,9 +2,11 @@
 
 use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::plan::{json_of, without_place};
 
 /// A `T` as JSON, understood only when it is asked for.
 ///
@@ -24,7 +26,7 @@ impl<T: Serialize + DeserializeOwned> Verbatim<T> {
     /// A value that JSON cannot hold becomes `null`, which [`Verbatim::read`] will refuse.
     #[must_use]
     pub fn of(value: &T) -> Verbatim<T> {
-        Verbatim { value: serde_json::to_value(value).unwrap_or_default(), of: PhantomData }
+        Verbatim { value: json_of(value), of: PhantomData }
     }
 
     /// A value of which only a part is known, as JSON; the rest has its defaults when it is read.
@@ -45,7 +47,8 @@ impl<T: Serialize + DeserializeOwned> Verbatim<T> {
     ///
     /// When it has a key or a form that this tokload does not know.
     pub fn read(&self) -> Result<T, serde_json::Error> {
-        T::deserialize(&self.value)
+        serde_json::from_str(&self.value.to_string())
+            .map_err(|error| serde_json::Error::custom(without_place(&error)))
     }
 }
 
