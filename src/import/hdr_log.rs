@@ -11,7 +11,6 @@ use super::{Error, File, Level, Numbers, Result, TimeUnit, Tool};
 use crate::metrics::Metric;
 use crate::metrics::metric::Unit;
 use crate::run_file::WallTime;
-use crate::run_file::schema::{ImportedBlock, TargetBlock};
 use crate::stats::Histogram;
 
 /// The lines of one level and metric.
@@ -65,24 +64,7 @@ pub(super) fn read(file: File<'_>, unit: Option<TimeUnit>) -> std::result::Resul
     if all.iter().any(|series| series.histogram.overflow() > 0) {
         notes.push("values above an hour count as an hour in the percentiles: another --unit?".to_owned());
     }
-    Ok(Result {
-        tool: Tool::HdrLog,
-        version: String::new(),
-        created,
-        label: None,
-        metadata: Vec::new(),
-        target: TargetBlock::default(),
-        interrupted: false,
-        levels,
-        about: ImportedBlock {
-            tool: Tool::HdrLog.name().to_owned(),
-            files: vec![file.name.to_owned()],
-            detailed: false,
-            backend: None,
-            notes,
-            printed: Vec::new(),
-        },
-    })
+    Ok(Result { created, ..Result::of_histograms(Tool::HdrLog, vec![file.name.to_owned()], levels, notes) })
 }
 
 /// The place of the level of `series`, which is made where there is none yet.

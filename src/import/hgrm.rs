@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{Error, File, Level, Numbers, Result, TimeUnit, Tool};
 use crate::metrics::Metric;
 use crate::metrics::metric::Unit as Counts;
-use crate::run_file::schema::{DistributionBlock, ImportedBlock, TargetBlock, Unit};
+use crate::run_file::schema::{DistributionBlock, Unit};
 use crate::stats::Quantile;
 use crate::summary::QuantileValue;
 
@@ -45,28 +45,12 @@ pub(super) fn read(
         levels.push(level(stem.to_owned(), vec![(metric, table(file.bytes, metric, unit)?)]));
         files = vec![file.name.to_owned()];
     }
-    Ok(Result {
-        tool: Tool::Hgrm,
-        version: String::new(),
-        created: String::new(),
-        label: None,
-        metadata: Vec::new(),
-        target: TargetBlock::default(),
-        interrupted: false,
-        levels,
-        about: ImportedBlock {
-            tool: Tool::Hgrm.name().to_owned(),
-            files,
-            detailed: false,
-            backend: None,
-            notes: vec![format!(
-                "values are taken for {} (--unit), and for E2E where no file is named after a metric of ours: the tables do not say; how \
-                 long it took they do not say either, so that there are no rates",
-                unit.name()
-            )],
-            printed: Vec::new(),
-        },
-    })
+    let note = format!(
+        "values are taken for {} (--unit), and for E2E where no file is named after a metric of ours: the tables do not \
+         say; how long it took they do not say either, so that there are no rates",
+        unit.name()
+    );
+    Ok(Result::of_histograms(Tool::Hgrm, files, levels, vec![note]))
 }
 
 /// More levels no run has.

@@ -55,6 +55,30 @@ pub struct Result {
     about: ImportedBlock,
 }
 
+impl Result {
+    /// A result of files that hold histograms alone: nothing of the run, of its tool's version or of the server.
+    fn of_histograms(tool: Tool, files: Vec<String>, levels: Vec<Level>, notes: Vec<String>) -> Result {
+        Result {
+            tool,
+            version: String::new(),
+            created: String::new(),
+            label: None,
+            metadata: Vec::new(),
+            target: TargetBlock::default(),
+            interrupted: false,
+            levels,
+            about: ImportedBlock {
+                tool: tool.name().to_owned(),
+                files,
+                detailed: false,
+                backend: None,
+                notes,
+                printed: Vec::new(),
+            },
+        }
+    }
+}
+
 /// One load of it.
 #[derive(Debug)]
 struct Level {

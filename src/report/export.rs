@@ -82,6 +82,30 @@ pub enum Error {
     Unwritable(String),
 }
 
+/// The only file of a form that is made of records, by `write`.
+///
+/// # Errors
+///
+/// When there are no records, before the file is made; when they cannot be read, or the file cannot be written.
+fn records_file(
+    source: &Source<'_>,
+    sink: &mut dyn Sink,
+    write: fn(&Source<'_>, &mut dyn Write) -> Result<(), Error>,
+) -> Result<(), Error> {
+    source.loaded.records()?;
+    let mut unreadable = None;
+    sink.file("", &mut |out| match write(source, out) {
+        // The sink knows the name of the file.
+        Err(Error::Unwritable(sentence)) => Err(io::Error::other(sentence)),
+        Err(error) => {
+            unreadable = Some(error);
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    })?;
+    unreadable.map_or(Ok(()), Err)
+}
+
 /// Every form, by name.
 pub const FORMS: [Form; 7] =
     [aiperf::FORM, csv::FORM, csv_records::FORM, hdrlog::FORM, hgrm::FORM, parquet::FORM, vllm::FORM];

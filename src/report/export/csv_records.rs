@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Error, Form, Needs, Sink, Source, rows};
+use super::{Error, Form, Needs, Sink, Source, records_file, rows};
 use crate::report::csv::quoted;
 
 pub(super) const FORM: Form = Form {
@@ -15,29 +15,17 @@ pub(super) const FORM: Form = Form {
 };
 
 fn write(source: &Source<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
-    // Before the file is made: without records there is none.
-    source.loaded.records()?;
-    let mut failed = None;
-    sink.file("", &mut |out| {
+    records_file(source, sink, |source, out| {
         let mut begun = false;
-        let written = rows::each(source.loaded, &mut |cells| {
+        rows::each(source.loaded, &mut |cells| {
             if !std::mem::replace(&mut begun, true) {
                 let heads: Vec<&str> = cells.iter().map(|(head, _)| head.as_str()).collect();
                 write!(out, "{}\r\n", heads.join(","))?;
             }
             let cells: Vec<String> = cells.iter().map(|(_, value)| cell(value)).collect();
             write!(out, "{}\r\n", cells.join(","))
-        });
-        match written {
-            Err(Error::Unwritable(sentence)) => Err(std::io::Error::other(sentence)),
-            Err(error) => {
-                failed = Some(error);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    })?;
-    failed.map_or(Ok(()), Err)
+        })
+    })
 }
 
 /// What is not known is empty; a list has blanks between its items.

@@ -39,7 +39,7 @@ mod writing {
     use parquet::schema::parser::parse_message_type;
     use serde_json::Value;
 
-    use crate::report::export::{Error, Sink, Source, rows};
+    use crate::report::export::{Error, Sink, Source, records_file, rows};
 
     /// What a column holds.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,17 +103,7 @@ mod writing {
     const ROWS_OF_A_GROUP: usize = 65_536;
 
     pub(super) fn write(source: &Source<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
-        source.loaded.records()?;
-        let mut failed = None;
-        sink.file("", &mut |out| match file(source, out) {
-            Err(Error::Unwritable(sentence)) => Err(io::Error::other(sentence)),
-            Err(error) => {
-                failed = Some(error);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        })?;
-        failed.map_or(Ok(()), Err)
+        records_file(source, sink, file)
     }
 
     fn file(source: &Source<'_>, out: &mut dyn Write) -> Result<(), Error> {
