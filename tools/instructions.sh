@@ -12,6 +12,8 @@
 # (valgrind offers those of the machine below it). Counts with another label are not compared, and a line says so;
 # whoever changes the toolchain updates the file.
 #
+# FEATURES names features to build with, which change nothing that is counted: whoever has built with them builds once.
+#
 # Needs valgrind (apt-get install valgrind).
 
 set -eu
@@ -24,7 +26,7 @@ stored=tools/instructions.txt
 
 command -v valgrind >/dev/null || { echo "instructions: valgrind is missing: apt-get install valgrind" >&2; exit 2; }
 
-built=$(cargo bench --quiet --no-run --bench instructions --message-format=json)
+built=$(cargo bench --quiet --features "${FEATURES:-}" --no-run --bench instructions --message-format=json)
 program=$(printf '%s\n' "$built" | sed -n 's/.*"name":"instructions".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 [ -x "$program" ] || { echo "instructions: the program was not built" >&2; exit 2; }
 
