@@ -33,6 +33,8 @@ pub struct Card {
     pub verdict: String,
     /// Whether that is a reservation.
     pub is_doubtful: bool,
+    /// Whether the numbers must not be used.
+    pub is_invalid: bool,
     /// Who measured, and when.
     pub foot: String,
 }
@@ -52,14 +54,18 @@ impl Card {
     pub fn of(run: &RunFile) -> Card {
         let view = View::new(run, &[], None);
         let loads = Load::all(run);
-        let best = loads.iter().max_by(|a, b| a.out_tok_s.total_cmp(&b.out_tok_s));
+        let best = best(&loads);
         let headline = match (view.capacity.first(), best) {
             (Some(answer), _) => answer.clone(),
             (None, Some(load)) => format!(
-                "{} output tok/s at {}{}",
+                "{} output tok/s at {}{}{}",
                 format::rate(load.out_tok_s),
                 format::one_line(&load.label, LABEL_CHARS_MAX),
-                load.repeats.map_or_else(String::new, |n| format!(", mean of {n}"))
+                load.good.map_or_else(String::new, |good| format!(
+                    ", {} % of the requests within the SLO",
+                    format::percent(good)
+                )),
+                load.repeats.map_or_else(String::new, |n| format!(", mean of {n} runs"))
             ),
             (None, None) => "no request ended well".to_owned(),
         };
@@ -77,9 +83,22 @@ impl Card {
             figures: figures(run, loads.first(), best),
             verdict: first + &verdict,
             is_doubtful: run.interrupted || !matches!(run.verdict, Some(Verdict::Valid)),
+            is_invalid: run.verdict == Some(Verdict::Invalid),
             foot: view.title.first().cloned().unwrap_or_default(),
         }
     }
+}
+
+/// The load whose numbers are shown large: the one with most tokens among those that keep their SLO, or among all where none
+/// does. One that was cut off is no load unless it is all there is.
+fn best(loads: &[Load]) -> Option<&Load> {
+    let most = |is_wanted: fn(&Load) -> bool| {
+        let wanted = loads.iter().filter(|load| is_wanted(load));
+        wanted.max_by(|a, b| a.out_tok_s.total_cmp(&b.out_tok_s))
+    };
+    most(|load| !load.is_cut && load.good.is_none_or(|good| good >= GOOD_MIN))
+        .or_else(|| most(|load| !load.is_cut))
+        .or_else(|| most(|_| true))
 }
 
 /// What a card shows of a load: that of its level, or what its repeats have in the mean.
@@ -88,6 +107,10 @@ struct Load {
     label: String,
     /// How many repeats it is the mean of.
     repeats: Option<usize>,
+    /// The share of its requests that kept the SLO, where there is one.
+    good: Option<f64>,
+    /// It was cut off by an interrupt, so that its rates are those of a beginning.
+    is_cut: bool,
     out_tok_s: f64,
     req_s: f64,
     ttft_ns: Option<f64>,
@@ -110,6 +133,8 @@ impl Load {
         Load {
             label: level.label.clone(),
             repeats: None,
+            good: level.goodput.map(|goodput| goodput.attainment),
+            is_cut: level.interrupted,
             out_tok_s: rates.out_tok_s,
             req_s: rates.req_s,
             ttft_ns: of(Metric::Ttft),
@@ -122,6 +147,8 @@ impl Load {
         Some(Load {
             label: repeats.label.clone(),
             repeats: Some(repeats.n),
+            good: of("attainment"),
+            is_cut: false,
             out_tok_s: of("out_tok_s")?,
             req_s: of("req_s")?,
             ttft_ns: of("ttft_p50"),
@@ -270,6 +297,7 @@ pub fn svg(run: &RunFile) -> io::Result<String> {
         picture(&mut svg, chart, y + 4, bottom - 14)?;
     }
     let color = if card.is_doubtful { "#9a6700" } else { "#1a7f37" };
+    let color = if card.is_invalid { "#cf222e" } else { color };
     for line in wrapped(&card.verdict, 96, 1) {
         line_of(&mut svg, &line, (MARGIN, height as i32 - 46), 20, "normal", color);
     }
@@ -340,6 +368,8 @@ fn wrapped(text: &str, chars: usize, lines: usize) -> Vec<String> {
     shown
 }
 
+/// Of so many good requests a load is said to keep the SLO, as `quick` and searches have it unless told otherwise.
+const GOOD_MIN: f64 = 0.9;
 /// What networks show whole.
 const CARD: Size = Size { width: 1200, height: 630 };
 const MARGIN: i32 = 44;

@@ -62,6 +62,16 @@ impl Coarse {
             .map(|(bucket, _)| Coarse::bucket_highest(bucket))
     }
 
+    /// The nearest-rank quantile as the middle of its bucket, ns, at most 6 % beside the exact one from 0.1 ms on; `None` if
+    /// there are no values.
+    #[must_use]
+    pub fn quantile_middle(&self, quantile: Quantile) -> Option<f64> {
+        let highest = self.quantile(quantile)?;
+        let below =
+            Coarse::bucket_of(highest).checked_sub(1).map_or(0, |bucket| Coarse::bucket_highest(bucket) + 1);
+        Some((below as f64 + highest as f64) / 2.0)
+    }
+
     /// The buckets from the lowest to the highest in use, with their counts.
     pub fn buckets(&self) -> impl Iterator<Item = (u8, u32)> {
         (self.first..).zip(self.counts.iter().copied())

@@ -193,7 +193,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
 #[test]
 fn a_percentile_says_when_it_rests_on_too_few() {
     let text = flowing(&sample().run);
-    let mark = "`?`: unsupported by the independent requests behind it (n_eff): p50 takes 6, p99 368";
+    let mark = "`?`: not known well: too few independent requests (n_eff) behind it; p50 takes 6, p99 368";
     assert!(text.contains(mark), "{text}");
     // Files from before it was looked at have no marks.
     let mut old = sample().run;
@@ -219,7 +219,7 @@ fn latencies_that_grow_are_not_shown_as_if_steady() {
     assert_eq!(row.matches('↑').count(), 8, "{row}");
     let text = flowing(&run);
     assert!(text.contains("`↑`: a latency that grows with run length"), "{text}");
-    assert!(text.contains("`?`: unsupported"), "those of 4 users are not said to grow");
+    assert!(text.contains("`?`: not known well"), "those of 4 users are not said to grow");
     run.levels.remove(0);
     assert!(!flowing(&run).contains("`?`"), "what grows is not judged by its numbers");
 }

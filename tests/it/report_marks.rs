@@ -250,11 +250,30 @@ fn a_card_has_the_mean_of_repeats_and_not_the_best() {
     let best = if mean(1) > mean(0) { 1 } else { 0 };
     let headline = Card::of(&run).headline;
     let expected = format!(
-        "{} output tok/s at {}, mean of 2",
+        "{} output tok/s at {}, 100 % of the requests within the SLO, mean of 2 runs",
         tokload::report::format::rate(mean(best)),
         repeats[best].label
     );
     assert_eq!(headline, expected);
+}
+
+#[test]
+fn a_card_boasts_no_load_that_breaks_its_slo_or_was_cut_off() {
+    let mut plan = users();
+    plan.levels.truncate(1);
+    plan.levels = vec![plan.levels[0].clone(); 3];
+    for (level, users) in plan.levels.iter_mut().zip([1, 2, 16]) {
+        level.load.users = Some(users);
+    }
+    let mut run = run_of(&plan);
+    for (level, attainment) in run.levels.iter_mut().zip([1.0, 0.9, 0.89]) {
+        level.goodput.as_mut().unwrap().attainment = attainment;
+    }
+    assert!(Card::of(&run).headline.ends_with(" at 2 users, 90.0 % of the requests within the SLO"));
+    run.levels[1].interrupted = true;
+    assert!(Card::of(&run).headline.contains(" at 1 user, "), "{}", Card::of(&run).headline);
+    run.levels.iter_mut().for_each(|level| level.goodput = None);
+    assert!(Card::of(&run).headline.ends_with(" at 16 users"), "{}", Card::of(&run).headline);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokload::report::chart::{self, Chart, Named, Series};
 use tokload::report::view::{Cell, Table};
 use tokload::report::{Style, View, card, csv, html, markdown, picture, terminal};
 use tokload::run_file::RunFile;
-use tokload::run_file::schema::{ExampleBlock, Unit, Verbatim};
+use tokload::run_file::schema::{ExampleBlock, LevelBlock, Unit, Verbatim};
 use tokload::stats::Quantile;
 
 use crate::check::builds;
@@ -334,11 +334,24 @@ fn percentiles_end_at_the_slowest_and_pass_through_the_stored_ones() {
 fn what_came_over_time_is_all_that_came() {
     let run = sweep(&[4, 16], 60);
     let charts = alone(&run);
-    // Each point is a rate over its bin: together they are the counts of the levels.
+    let first_ns = run.levels[0].span.t0_ns;
+    // How long levels ran in the second around `x`: bins begin with each level.
+    let seen = |x: f64| -> f64 {
+        let of = |level: &LevelBlock| {
+            let (from, to) = (level.span.t0_ns - first_ns, level.span.t2_ns - first_ns);
+            let (from, to) = (from as f64 / 1e9, to as f64 / 1e9);
+            let bins = (0..).map(|bin| from + f64::from(bin)).take_while(|start| *start < to);
+            bins.filter(|start| ((start + 0.5) - x).abs() < 0.5)
+                .map(|start| (to - start).min(1.0))
+                .sum::<f64>()
+        };
+        run.levels.iter().map(of).sum()
+    };
+    // Each point is a rate over what levels ran of its bin: together they are the counts of the levels.
     let sum = |id: &str, name: &str| -> f64 {
         let points = &series(&charts, id, name).points;
-        let width_s = points[1].x - points[0].x;
-        points.iter().filter_map(|point| point.y).map(|rate| rate * width_s).sum()
+        assert!((points[1].x - points[0].x - 1.0).abs() < 1e-9);
+        points.iter().filter_map(|point| Some(point.y? * seen(point.x))).sum()
     };
     assert!((sum("requests-time", "ok") - 120.0).abs() < 1e-6);
     assert!((sum("tokens-time", "") - 120.0 * 16.0).abs() < 1e-6, "{}", sum("tokens-time", ""));

@@ -300,7 +300,7 @@ impl<'a> Plot<'a> {
             self.heat(&mut context, heat)?;
         }
         let marks = &self.chart.marks;
-        marks::upright(&mut context, marks, &self.x, &self.y)?;
+        marks::upright(&mut context, marks, &self.names, (&self.x, &self.y))?;
         marks::level(root, &mut context, marks, (&self.x, &self.y), self.size)?;
         self.names.draw(root, self.top())
     }

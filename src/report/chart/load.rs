@@ -173,7 +173,8 @@ impl Loads {
         chart.reading = if metric == Metric::Itl {
             "Gaps between content events, pooled over requests.".to_owned()
         } else {
-            "Percentiles over the requests that ended well; bands are 95 % intervals.".to_owned()
+            "Percentiles over the requests that ended well; bands, where there is enough for one, are 95 % intervals."
+                .to_owned()
         };
         marks::limits(&mut chart, runs, metric);
         chart
@@ -194,9 +195,10 @@ impl Loads {
             .collect();
         let y = Axis { title: "output tok/s", scale: Scale::Linear };
         let mut chart = self.chart("throughput-load", "Throughput against load", y, series);
-        chart.reading =
-            "Output tokens per second in the measured window. Where it stops growing, the server is full."
-                .to_owned();
+        chart.reading = "Output tokens per second in the measured window.".to_owned();
+        if runs.iter().any(|run| run.run.levels.len() > 1) {
+            chart.reading += " Where it stops growing, the server is full.";
+        }
         chart.reading += marks::without_knee(runs);
         chart
     }
@@ -217,7 +219,8 @@ impl Loads {
         let y = Axis { title: "requests/s", scale: Scale::Linear };
         let mut chart = self.chart("requests-load", "Requests and goodput against load", y, series);
         chart.reading = if has_slo {
-            "Requests that ended well, and those of them that kept every SLO.".to_owned()
+            "Requests that ended well, and those of them that kept every SLO; bands are 95 % intervals."
+                .to_owned()
         } else {
             "Requests that ended well. There is no goodput without an SLO (--goodput).".to_owned()
         };
@@ -235,8 +238,11 @@ struct Value {
 impl Load<'_> {
     /// What all repeats have in the mean, or the only one has, times `scale`.
     fn point(&self, named: &Named<'_>, figure: &str, scale: f64, of: &dyn Fn(&LevelBlock) -> Value) -> Point {
+        let longest = || self.levels.iter().max_by_key(|level| level.counts.ok);
         let known = match self.levels.as_slice() {
             [only] => of(only),
+            // A search tries its answer again, for longer: that is no repeat, and what the answer rests on.
+            _ if named.run.capacity.is_some() => longest().map_or_else(Value::default, |level| of(level)),
             several => repeated(named, &self.label, figure)
                 .unwrap_or_else(|| mean(several.iter().map(|l| of(l).value))),
         };

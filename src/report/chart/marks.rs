@@ -161,4 +161,4 @@ pub(super) fn levels_in_words(runs: &[Named<'_>]) -> String {
 const IN_SIGHT: f64 = 1.5;
 const LABEL_CHARS_MAX: usize = 24;
 /// So many levels are too close together in a picture of a phone's width.
-const MANY: usize = 12;
+const MANY: usize = 6;

@@ -25,7 +25,7 @@ fn chart(runs: &[Named<'_>], (id, title, metric): (&'static str, &'static str, M
     for run in runs {
         let levels: Vec<&LevelBlock> =
             run.run.levels.iter().filter(|level| level.distributions.contains_key(&metric)).collect();
-        for level in evenly(&levels, each) {
+        for level in evenly(&levels, each, &of_answer(run)) {
             // A search tries its answer twice.
             let is_again =
                 levels.iter().any(|other| other.ordinal < level.ordinal && other.label == level.label);
@@ -39,11 +39,16 @@ fn chart(runs: &[Named<'_>], (id, title, metric): (&'static str, &'static str, M
         }
     }
     let shown = series.len();
-    let mut reading =
-        "Left of 90 % are nine requests of ten; each further mark is the slowest tenth of what is left."
-            .to_owned();
+    let what = if metric == Metric::Itl { "gaps" } else { "requests" };
+    let mut reading = format!(
+        "Left of 90 % are nine {what} of ten; each further mark is the slowest tenth of what is left."
+    );
     if shown < all {
-        reading += &format!(" {shown} of {all} levels are drawn, evenly chosen.");
+        let answer = match runs.iter().any(|run| !of_answer(run).is_empty()) {
+            true => ", those beside the answer among them",
+            false => "",
+        };
+        reading += &format!(" {shown} of {all} levels are drawn, evenly chosen{answer}.");
     }
     let is_stripped = all > 0 && series.iter().all(|series| series.points.is_empty());
     Chart {
@@ -85,15 +90,37 @@ fn points(histogram: &Histogram) -> Vec<Point> {
     points
 }
 
-/// At most `most` of `levels`, evenly spaced, the first and the last among them.
-fn evenly<'a>(levels: &[&'a LevelBlock], most: usize) -> Vec<&'a LevelBlock> {
+/// The levels that a search's answer rests on: the last one at the load that holds and at the load that does not.
+fn of_answer(run: &Named<'_>) -> Vec<usize> {
+    let Some((found, search)) =
+        run.run.capacity.as_ref().zip(run.run.plan.read().ok().and_then(|plan| plan.search))
+    else {
+        return Vec::new();
+    };
+    let at = |load: f64| {
+        let levels = run.run.levels.iter().filter(|level| level.amount(search.vary) == Some(load));
+        levels.map(|level| level.ordinal).next_back()
+    };
+    [found.answer.low, found.answer.high].into_iter().flatten().filter_map(at).collect()
+}
+
+/// At most `most` of `levels`, those `wanted` by their ordinal and the others evenly spaced, the first and the last among
+/// them where there is room.
+fn evenly<'a>(levels: &[&'a LevelBlock], most: usize, wanted: &[usize]) -> Vec<&'a LevelBlock> {
     if levels.len() <= most {
         return levels.to_vec();
     }
-    if most == 1 {
-        return levels.last().copied().into_iter().collect();
+    let is_wanted = |level: &&LevelBlock| wanted.contains(&level.ordinal);
+    let mut chosen: Vec<&LevelBlock> = levels.iter().copied().filter(is_wanted).take(most).collect();
+    let others: Vec<&LevelBlock> = levels.iter().copied().filter(|level| !is_wanted(level)).collect();
+    let room = most - chosen.len();
+    match room {
+        0 => {}
+        1 => chosen.extend(others.last()),
+        _ => chosen.extend((0..room).filter_map(|place| others.get(place * (others.len() - 1) / (room - 1)))),
     }
-    (0..most).map(|place| levels[place * (levels.len() - 1) / (most - 1)]).collect()
+    chosen.sort_by_key(|level| level.ordinal);
+    chosen
 }
 
 /// More lines than this cannot be told apart.

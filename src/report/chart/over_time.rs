@@ -10,7 +10,7 @@ use crate::stats::{Coarse, Quantile, series};
 /// Some time of a run.
 #[derive(Clone, Debug, Default)]
 struct Bin {
-    /// Bins of levels that it was made of, together, s.
+    /// How long levels were running in it, together, s.
     seen_s: f64,
     in_flight_s: f64,
     ok: u64,
@@ -37,7 +37,7 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
             "requests",
             &lines,
             runs,
-            &[("", |bin, _| (bin.seen_s > 0.0).then(|| bin.in_flight_s / bin.seen_s))],
+            &[("", |bin, width| bin.is_seen(width).then(|| bin.in_flight_s / bin.seen_s))],
         ),
         chart(
             "requests-time",
@@ -75,6 +75,12 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
             &[("p50", |bin, _| ms(&bin.itl, Quantile::P50)), ("p99", |bin, _| ms(&bin.itl, Quantile::P99))],
         ),
     ];
+    if lines.iter().any(|line| line.bins.iter().any(|bin| bin.failed > 0)) {
+        charts
+            .iter_mut()
+            .filter(|chart| chart.id == "tokens-time")
+            .for_each(|chart| chart.reading += " Those of requests that failed later are among them.");
+    }
     charts.push(failures(&lines, runs));
     // Heat maps cannot overlay: that of the first run is drawn, and says so.
     if let (Some(line), Some(run)) = (lines.first(), runs.first()) {
@@ -120,11 +126,19 @@ fn chart(
         }
     }
     let width_s = lines.iter().map(|line| line.width_s).fold(0.0, f64::max);
-    let wide = unit == "ms" && spread(&series) >= WIDE;
+    let is_latency = unit == "ms";
+    let wide = is_latency && spread(&series) >= WIDE;
+    let several = runs.iter().any(|run| run.run.levels.len() > 1);
+    let follow = if several { "; levels follow each other" } else { "" };
+    let exact = if is_latency {
+        " Percentiles here are within 6 % of the exact ones, which the table has."
+    } else {
+        ""
+    };
     Chart {
         id,
         title,
-        reading: format!("Each point is {width_s} s of the run; levels follow each other."),
+        reading: format!("Each point is {width_s} s of the run{follow}.{exact}"),
         x: Axis { title: "s since the run began", scale: Scale::Linear },
         y: Axis { title: unit, scale: if wide { Scale::Log } else { Scale::Linear } },
         series,
@@ -166,7 +180,7 @@ fn heat(
         id,
         title,
         reading: format!(
-            "The darker, the more requests: a field is {} s wide.{whose}",
+            "The stronger the colour, the more requests, up to {most}: a field is {} s wide.{whose}",
             together as f64 * line.width_s
         ),
         x: Axis { title: "s since the run began", scale: Scale::Linear },
@@ -202,12 +216,12 @@ fn rows(values: &Coarse) -> Vec<((f64, f64), u64)> {
 
 impl Timeline {
     fn of(named: &Named<'_>) -> Timeline {
-        let levels: Vec<(f64, series::Series)> = named.run.levels.iter().filter_map(course).collect();
-        let widest = levels.iter().map(|(_, series)| series.width_ns() as f64 / 1e9).fold(1.0, f64::max);
-        let end_s = levels.iter().map(|(start_s, series)| {
-            start_s + series.slices().count() as f64 * series.width_ns() as f64 / 1e9
+        let levels: Vec<Course> = named.run.levels.iter().filter_map(Course::of).collect();
+        let widest = levels.iter().map(|level| level.series.width_ns() as f64 / 1e9).fold(1.0, f64::max);
+        let end_s = levels.iter().map(|level| {
+            level.start_s + level.series.slices().count() as f64 * level.series.width_ns() as f64 / 1e9
         });
-        let first_s = levels.iter().map(|(start_s, _)| *start_s).fold(f64::INFINITY, f64::min);
+        let first_s = levels.iter().map(|level| level.start_s).fold(f64::INFINITY, f64::min);
         let length_s = end_s.fold(0.0, f64::max) - first_s;
         if !length_s.is_finite() || length_s <= 0.0 {
             return Timeline { width_s: widest, bins: Vec::new() };
@@ -216,26 +230,40 @@ impl Timeline {
         let width_s = (length_s / widest / POINTS_MAX).ceil().max(1.0) * widest;
         let mut bins = vec![Bin::default(); (length_s / width_s).ceil() as usize];
         let last = bins.len().saturating_sub(1);
-        for (start_s, series) in &levels {
-            for slice in series.slices() {
-                let middle_s = start_s - first_s + slice.start_s + slice.width_s / 2.0;
+        for level in &levels {
+            for slice in level.series.slices() {
+                let middle_s = level.start_s - first_s + slice.start_s + slice.width_s / 2.0;
                 let place = ((middle_s / width_s) as usize).min(last);
-                bins[place].add(&slice);
+                // The last slice of a level ends with it.
+                let seen_s = (level.length_s - slice.start_s).clamp(0.0, slice.width_s);
+                bins[place].add(&slice, seen_s);
             }
         }
         Timeline { width_s, bins }
     }
 }
 
-/// When a level began, s since the run's epoch, and its bins.
-fn course(level: &LevelBlock) -> Option<(f64, series::Series)> {
-    let series = level.series.as_ref()?.read().ok()?;
-    Some((level.span.t0_ns as f64 / 1e9, series))
+/// The bins of a level.
+struct Course {
+    /// When it began, s since the run's epoch.
+    start_s: f64,
+    /// How long it ran, to its last answer.
+    length_s: f64,
+    series: series::Series,
+}
+
+impl Course {
+    fn of(level: &LevelBlock) -> Option<Course> {
+        let series = level.series.as_ref()?.read().ok()?;
+        let start_s = level.span.t0_ns as f64 / 1e9;
+        Some(Course { start_s, length_s: level.span.t2_ns as f64 / 1e9 - start_s, series })
+    }
 }
 
 impl Bin {
-    fn add(&mut self, slice: &series::Slice<'_>) {
-        self.seen_s += slice.width_s;
+    /// Adds what a level did in `slice`, of which it ran for `seen_s`.
+    fn add(&mut self, slice: &series::Slice<'_>, seen_s: f64) {
+        self.seen_s += seen_s;
         self.in_flight_s += slice.in_flight * slice.width_s;
         self.ok += slice.ok;
         self.failed += slice.failed;
@@ -245,14 +273,19 @@ impl Bin {
         self.e2e.merge(slice.e2e);
     }
 
-    /// Per second of the bin; `None` where no level was.
+    /// Per second that a level ran; `None` where none did for long enough.
     fn rate(&self, count: u64, width_s: f64) -> Option<f64> {
-        (self.seen_s > 0.0).then(|| count as f64 / width_s)
+        self.is_seen(width_s).then(|| count as f64 / self.seen_s)
+    }
+
+    /// Whether levels ran for so much of it that a rate means something.
+    fn is_seen(&self, width_s: f64) -> bool {
+        self.seen_s > 0.0 && self.seen_s >= SEEN_MIN * width_s
     }
 }
 
 fn ms(values: &Coarse, quantile: Quantile) -> Option<f64> {
-    values.quantile(quantile).map(|ns| ns as f64 / 1e6)
+    values.quantile_middle(quantile).map(|ns| ns / 1e6)
 }
 
 fn spread(series: &[Series]) -> f64 {
@@ -267,6 +300,8 @@ fn fold_of(n: usize, most: usize) -> (usize, usize) {
     (n.div_ceil(together), together)
 }
 
+/// The last moments of a level are no second of it.
+const SEEN_MIN: f64 = 0.2;
 /// Points of a line, and columns of a heat map.
 const POINTS_MAX: f64 = 300.0;
 const COLUMNS_MAX: usize = 60;

@@ -37,7 +37,7 @@ fn search(run: &RunFile) -> Option<Search> {
     run.plan.read().ok()?.search
 }
 
-/// `capacity: 14 to 15 requests at once (99 %): at 16 TTFT p90 is 655 ms, over its 500 ms, ...`
+/// `capacity: 14 to 15 requests at once (99 % sure): at 16 TTFT p90 is 655 ms, over its 500 ms, ...`
 ///
 /// `at_load` is the load at which a length was searched for; empty where the load was searched for.
 fn first(search: &Search, answer: &Answer, binding: Option<&Binding>, at_load: &str) -> String {
@@ -74,7 +74,7 @@ fn first(search: &Search, answer: &Answer, binding: Option<&Binding>, at_load: &
         },
         (None, _) => "capacity: the search was broken off before anything was known".to_owned(),
         (Some(low), high) => {
-            let sure = format!("{} %", share(answer.confidence));
+            let sure = format!("{} % sure", share(answer.confidence));
             let range = match high {
                 None => format!("at least {}", vary.in_words(low)),
                 Some(high) => range(vary, low, high),

@@ -144,7 +144,7 @@ impl Notes<'_> {
         if self.levels.iter().any(|level| !grows(level) && is_marked(level)) {
             let needed = |quantile| order::n_for_upper_end(quantile, Confidence::C95).unwrap_or(0);
             self.say(format!(
-                "`{UNSUPPORTED}`: unsupported by the independent requests behind it (n_eff): p50 takes {}, p99 {}",
+                "`{UNSUPPORTED}`: not known well: too few independent requests (n_eff) behind it; p50 takes {}, p99 {}",
                 needed(Quantile::P50),
                 needed(Quantile::P99)
             ));

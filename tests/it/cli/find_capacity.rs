@@ -16,7 +16,7 @@ fn the_answer_stands_first_with_its_limit_and_its_cause() {
     let said = dir.tokload(&format!("{FOUR} --output-file run.json"));
     let shown = said.shows(0);
     let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let first = "capacity: 4 requests at once with 90 % of the requests good (99 %): at 5 TTFT p90 is 400.0 ms, over \
+    let first = "capacity: 4 requests at once with 90 % of the requests good (99 % sure): at 5 TTFT p90 is 400.0 ms, over \
                  its 360 ms requests queue: median TTFT goes from 320.1 to 400.0 ms, while TPOT goes from 10.00 to 10.00 \
                  ms";
     assert!(one_line.contains(first), "{shown}");
@@ -43,7 +43,7 @@ fn the_longest_prompts_are_named_with_their_load_and_prefill_as_the_cause() {
     let line = "simulate --find-capacity --vary input-len --goodput ttft:160.52 --tolerance 5% --random-output-len 2 --start 1024 --num-prompts 44 \
                 --seed 1 --output-file run.json";
     let shown = one_line(dir.tokload(line).shows(0));
-    let first = "capacity: prompts of 2944 to 3071 tokens at a load of 1 user with 90 % of the requests good (99 %): at \
+    let first = "capacity: prompts of 2944 to 3071 tokens at a load of 1 user with 90 % of the requests good (99 % sure): at \
                  3072 TTFT p90 is 164.1 ms, over its 160.52 ms prefill takes that long: median TTFT goes from";
     assert!(shown.contains(first), "{shown}");
     let run = json(&dir.path("run.json"));
@@ -78,11 +78,11 @@ fn a_saved_search_is_asked_at_other_limits() {
     let at = |limits: &str| one_line(dir.tokload(&format!("report run.json --goodput {limits}")).shows(0));
     let same = at("ttft:360");
     assert!(
-        same.contains("capacity: 4 requests at once with 90 % of the requests good (99 %): at 5"),
+        same.contains("capacity: 4 requests at once with 90 % of the requests good (99 % sure): at 5"),
         "{same}"
     );
     let tighter = at("ttft:250");
-    let first = "capacity: 2 to 3 requests at once with 90 % of the requests good (95 %): at 4 TTFT p90 is 320.0 ms, over \
+    let first = "capacity: 2 to 3 requests at once with 90 % of the requests good (95 % sure): at 4 TTFT p90 is 320.0 ms, over \
                  its 250 ms";
     assert!(tighter.contains(first), "{tighter}");
     assert!(
@@ -253,7 +253,7 @@ fn a_context_that_is_full_ends_the_search_for_the_longest_prompts() {
     assert!(shown.contains("the search was broken off"), "{shown}");
     let said = dir.tokload("find-capacity --resume first.json --max-time 60 --output-file second.json");
     let shown = one_line(said.shows(0));
-    let first = "capacity: prompts of 384 to 511 tokens at a load of 2 users with 90 % of the requests good (99 %): at \
+    let first = "capacity: prompts of 384 to 511 tokens at a load of 2 users with 90 % of the requests good (99 % sure): at \
                  512 the server refuses requests as too long for its context (context limit)";
     assert!(shown.contains(first), "{shown}");
     let second = json(&dir.path("second.json"));

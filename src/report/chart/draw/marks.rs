@@ -12,6 +12,9 @@ pub(super) struct Names {
     names: Vec<(String, i32, i32, bool)>,
     /// How many lines they take.
     lines: i32,
+    /// The places among the marks of those upright lines that are drawn: each name has its own, others are left out where
+    /// they would be a grey field.
+    shown: Vec<usize>,
 }
 
 impl Names {
@@ -21,7 +24,8 @@ impl Names {
         let mut names: Vec<(String, i32, i32, bool)> = Vec::new();
         // Where the last name of each line ends.
         let mut ends: Vec<i32> = Vec::new();
-        for mark in marks {
+        let mut named_at: Vec<(usize, i32)> = Vec::new();
+        for (place, mark) in marks.iter().enumerate() {
             let width = text_width(&mark.name);
             let (at, is_found) = match mark.at {
                 Place::At(at) => (pixel(at) - width / 2, true),
@@ -33,6 +37,7 @@ impl Names {
                 // Any of them tells what the lines are: those without room go without.
                 if at >= ends.first().copied().unwrap_or(0) && at + width <= right + ROOM {
                     names.push((mark.name.clone(), at, 0, false));
+                    named_at.push((place, at));
                     ends.splice(..ends.len().min(1), [at + width + GAP]);
                 }
                 continue;
@@ -46,7 +51,15 @@ impl Names {
             names.push((mark.name.clone(), at, line as i32, true));
         }
         let lines = names.iter().map(|(_, _, line, _)| line + 1).max().unwrap_or(0);
-        Names { names, lines }
+        let mut drawn = named_at;
+        for (place, mark) in marks.iter().enumerate() {
+            let Place::Begins(at) = mark.at else { continue };
+            let at = pixel(at);
+            if drawn.iter().all(|(_, other)| (other - at).abs() >= APART) {
+                drawn.push((place, at));
+            }
+        }
+        Names { names, lines, shown: drawn.into_iter().map(|(place, _)| place).collect() }
     }
 
     /// Pixels that they take.
@@ -65,9 +78,13 @@ impl Names {
 }
 
 /// Draws bands and upright lines, which other things lie upon.
-pub(super) fn upright(context: &mut Context<'_>, marks: &[Mark], x: &Ruler, y: &Ruler) -> Drawn {
-    let mut last = None;
-    for mark in marks {
+pub(super) fn upright(
+    context: &mut Context<'_>,
+    marks: &[Mark],
+    names: &Names,
+    (x, y): (&Ruler, &Ruler),
+) -> Drawn {
+    for (place, mark) in marks.iter().enumerate() {
         match mark.at {
             Place::At(at) => {
                 line(context, [(x.place(at), y.from), (x.place(at), y.to)], MARK.stroke_width(2))?
@@ -80,16 +97,11 @@ pub(super) fn upright(context: &mut Context<'_>, marks: &[Mark], x: &Ruler, y: &
                     line(context, [(at, y.from), (at, y.to)], MARK.stroke_width(1))?;
                 }
             }
-            Place::Begins(at) => {
+            Place::Begins(at) if names.shown.contains(&place) => {
                 let at = x.place(at);
-                let pixel = context.backend_coord(&(at, y.from)).0;
-                // Closer ones would be a grey field.
-                if last.is_none_or(|last| pixel - last >= APART) {
-                    last = Some(pixel);
-                    line(context, [(at, y.from), (at, y.to)], INK.mix(0.35).stroke_width(1))?;
-                }
+                line(context, [(at, y.from), (at, y.to)], INK.mix(0.35).stroke_width(1))?;
             }
-            Place::Limit(_) => {}
+            Place::Begins(_) | Place::Limit(_) => {}
         }
     }
     Ok(())
