@@ -94,6 +94,12 @@ fn head(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "<li><b>{}</b> {}</li>", Text(name), Text(title))?;
         }
         writeln!(out, "</ul>")?;
+        let first = Text(&overlays[0].0);
+        writeln!(
+            out,
+            "<p class=\"what\">Verdict, tables and remarks are those of <b>{first}</b>; the charts have all, and \
+             <code>tokload compare</code> holds them against each other.</p>"
+        )?;
     }
     if let Some((answer, reasons)) = view.capacity.split_first() {
         writeln!(out, "<p class=\"answer\">{}</p>", Text(answer))?;

@@ -144,6 +144,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_middle_of_a_bucket_is_near_what_it_holds() {
+        for ns in [100_000, 131_071, 131_072, 1_000_000, 16_900_000, 493_600_000, 3_600_000_000_000] {
+            let mut one = Coarse::default();
+            one.record(ns);
+            let middle = one.quantile_middle(Quantile::P50).unwrap();
+            assert!((middle / ns as f64 - 1.0).abs() <= 0.065, "{ns}: {middle}");
+        }
+        assert_eq!(Coarse::default().quantile_middle(Quantile::P50), None);
+    }
+
+    #[test]
     fn buckets_follow_each_other_up_to_the_last() {
         let mut lowest = 0;
         for bucket in 0..Coarse::BUCKETS {

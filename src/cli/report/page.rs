@@ -112,9 +112,10 @@ pub(super) fn write(
             if !overlays.is_empty() {
                 named.push((FIRST.to_owned(), view.title.join(" ")));
             }
-            named.extend(
-                overlays.iter().map(|(name, run)| (name.clone(), View::new(run, &[], None).title.join(" "))),
-            );
+            named.extend(overlays.iter().map(|(name, run)| {
+                let view = View::new(run, &[], None);
+                (name.clone(), view.title.into_iter().chain(view.verdict).collect::<Vec<_>>().join(" "))
+            }));
             let page = html::Page { view: &view, verdict: run.verdict, overlays: &named, charts: &charts };
             html::write(&page, &mut out)
         }
