@@ -15,6 +15,7 @@ use crate::plan::{Grade, Plan};
 use crate::report::{json, terminal, view};
 use crate::run_file::schema::FindingBlock;
 use crate::sys::clock::RunClock;
+use crate::sys::socket::Peer;
 use crate::verdict::Verdict;
 
 /// Prints what can be said of the plan. Names are resolved, nothing is sent.
@@ -62,7 +63,7 @@ pub(super) fn warnings(plan: &Plan, around: &Surroundings, tool: Tool) -> Vec<St
 pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surroundings {
     Surroundings {
         simulated: false,
-        addresses: routes.iter().flat_map(|route| &route.addresses).map(|address| address.ip()).collect(),
+        addresses: routes.iter().flat_map(|route| &route.addresses).filter_map(Peer::ip).collect(),
         server_on_this_host: routes.iter().any(Route::is_on_this_host),
         proxies: proxies(),
         via,

@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::ClientConnection;
+use rustls::{ClientConnection, HandshakeKind};
 use rustls::pki_types::ServerName;
 
 use crate::sys::socket::Socket;
@@ -48,6 +48,12 @@ impl Transport {
             Transport::Plain => true,
             Transport::Tls(tls) => !tls.is_handshaking(),
         }
+    }
+
+    /// Whether the TLS session is that of an earlier connection.
+    #[must_use]
+    pub(super) fn is_resumed(&self) -> bool {
+        matches!(self, Transport::Tls(tls) if tls.handshake_kind() == Some(HandshakeKind::Resumed))
     }
 
     /// Hands `request` from `*written` on to the kernel; `true` once all of it is there.

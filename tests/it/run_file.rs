@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
-    Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
+    Connections,    Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
     Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
@@ -53,6 +53,7 @@ pub(crate) fn plan() -> Plan {
             url_strategy: tokload::plan::UrlStrategy::RoundRobin,
             url_weights: Vec::new(),
             all_addresses: false,
+            connections: Connections::default(),
             replica_header: None,
             models: vec!["tiny".to_owned()],
             model_weights: Vec::new(),
