@@ -155,7 +155,7 @@ impl Shard {
                 && let Some(slot) = self.slot_of(ready.token)
             {
                 match self.connections[slot].state {
-                    State::Idle => self.drop_idle(slot),
+                    State::Idle => self.on_idle_ready(slot),
                     State::Warming => self.on_warming(work.as_deref_mut(), slot, ready),
                     State::Closed | State::Opening | State::Busy => {}
                 }

@@ -41,6 +41,12 @@ impl Transport {
         Ok(Transport::Tls(Box::new(connection)))
     }
 
+    /// Whether bytes travel as they are.
+    #[must_use]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Transport::Plain)
+    }
+
     /// Whether requests may be sent.
     #[must_use]
     pub(super) fn is_ready(&self) -> bool {

@@ -50,7 +50,7 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
         table(&view.table, style, out)?;
     }
     for further in
-        [&view.printed, &view.groups, &view.repeats, &view.turns, &view.servers, &view.gpus, &view.budget]
+        [&view.printed, &view.groups, &view.repeats, &view.turns, &view.connections, &view.servers, &view.gpus, &view.budget]
             .into_iter()
             .filter(|further| !further.rows.is_empty())
     {

@@ -17,7 +17,7 @@ impl Shard {
         match self.connections[slot].state {
             State::Closed => {}
             State::Warming => self.on_warming(Some(work), slot, ready),
-            State::Idle => self.drop_idle(slot),
+            State::Idle => self.on_idle_ready(slot),
             State::Opening => self.on_opening(work, slot, ready),
             State::Busy => {
                 if ready.writable && !self.connections[slot].is_sent && self.connections[slot].watches_writes

@@ -7,6 +7,7 @@ use super::work::Work;
 use crate::load::connection::{Connection, LANES, State};
 use crate::load::pools::Rest;
 use crate::plan::Reuse;
+use crate::sys::socket::Received;
 use crate::time::Stamp;
 
 /// Idle connections that belong to sessions under way, by their numbers.
@@ -115,11 +116,38 @@ impl Shard {
     }
 
     /// Whether an idle connection can take a request.
-    pub(super) fn stands(&self, slot: usize, now: Stamp) -> bool {
+    pub(super) fn stands(&mut self, slot: usize, now: Stamp) -> bool {
         let connection = &self.connections[slot];
-        connection.state == State::Idle
-            && connection.socket.as_ref().is_some_and(|socket| socket.is_quiet())
-            && !self.is_retired(connection, now)
+        connection.state == State::Idle && !self.is_retired(connection, now) && self.is_unbroken(slot)
+    }
+
+    /// Whether an idle connection is still open, and nothing has come on it that nobody asked for. TLS may have something of
+    /// its own to say, above all sessions to take up later, which come behind the handshake.
+    pub(super) fn is_unbroken(&mut self, slot: usize) -> bool {
+        let connection = &mut self.connections[slot];
+        let Some(socket) = &connection.socket else { return false };
+        if connection.transport.is_plain() {
+            return socket.is_quiet();
+        }
+        loop {
+            match socket.receive(&mut self.buffer) {
+                Ok(Received::Nothing) => return true,
+                Ok(Received::Bytes(count)) => {
+                    let opened = connection.transport.open(&self.buffer[..count], &mut self.plain);
+                    if !opened.is_ok_and(|opened| opened.bytes.is_empty() && !opened.ended) {
+                        return false;
+                    }
+                }
+                Ok(Received::End) | Err(_) => return false,
+            }
+        }
+    }
+
+    /// Something has happened on an idle connection.
+    pub(super) fn on_idle_ready(&mut self, slot: usize) {
+        if !self.is_unbroken(slot) {
+            self.drop_idle(slot);
+        }
     }
 
     /// A slot without a socket.
