@@ -11,7 +11,9 @@ use crate::cli::args::{MockServerArgs, MockServerWords};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
-use crate::mock::{Asks, Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage, Version};
+use crate::mock::{
+    Asks, Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage, Version,
+};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
@@ -37,7 +39,10 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
     }
     let place = format!("{}:{}", settings.host, settings.port);
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
-    let beside = settings.unix_socket.as_ref().map_or_else(String::new, |path| format!(" and unix://{}", path.display()));
+    let beside = settings
+        .unix_socket
+        .as_ref()
+        .map_or_else(String::new, |path| format!(" and unix://{}", path.display()));
     let mock = Mock::start(settings).map_err(|error| cannot_start(&place, &error))?;
     say(&format!("mock server on {scheme}://{}{beside}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {
@@ -195,9 +200,11 @@ fn asks(args: &MockServerArgs, speaks_tls: bool) -> Result<Asks, Failure> {
         return Err(Failure::bad(Error::new(option, "is about TLS, which is not spoken", "give --tls, too")));
     }
     let mut asks = Asks::default();
-    asks.client_ca = args.tls_client_ca.as_ref().map(|path| files::read("--tls-client-ca", path)).transpose()?;
+    asks.client_ca =
+        args.tls_client_ca.as_ref().map(|path| files::read("--tls-client-ca", path)).transpose()?;
     set_some(&mut asks.version, "--tls-version", &args.tls_version, tls_version).map_err(Failure::bad)?;
-    value::set(&mut asks.hold, "--tls-handshake-delay", &args.tls_handshake_delay, span).map_err(Failure::bad)?;
+    value::set(&mut asks.hold, "--tls-handshake-delay", &args.tls_handshake_delay, span)
+        .map_err(Failure::bad)?;
     Ok(asks)
 }
 

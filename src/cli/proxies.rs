@@ -48,7 +48,11 @@ fn is_spared(host: &str, port: u16, list: &str) -> bool {
             Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, digits.parse().ok()),
             _ => (entry, None),
         };
-        let name = name.trim_matches(['[', ']']).trim_start_matches("*").trim_start_matches('.').to_ascii_lowercase();
+        let name = name
+            .trim_matches(['[', ']'])
+            .trim_start_matches("*")
+            .trim_start_matches('.')
+            .to_ascii_lowercase();
         let fits = host == name || host.strip_suffix(&name).is_some_and(|rest| rest.ends_with('.'));
         !name.is_empty() && fits && of_port.is_none_or(|of: u16| of == port)
     };
@@ -63,7 +67,9 @@ fn in_range(host: &str, range: &str) -> Option<bool> {
         core::net::IpAddr::V4(ip) => Some((u128::from(ip.to_bits()) << 96, 32)),
         core::net::IpAddr::V6(ip) => Some((ip.to_bits(), 128)),
     };
-    let (Some((host, of_host)), Some((base, of_base))) = (number(host), number(base)) else { return Some(false) };
+    let (Some((host, of_host)), Some((base, of_base))) = (number(host), number(base)) else {
+        return Some(false);
+    };
     let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
     Some(of_host == of_base && bits <= of_base && host & mask == base & mask)
 }
@@ -93,7 +99,9 @@ mod tests {
     fn who_is_spared_is_not_spoken_of() {
         let spared = |url: &str, list: &str| of(url, &[("http_proxy", "p"), ("NO_PROXY", list)]).is_none();
         assert!(spared("http://h", "*") && spared("http://h", "a, h") && spared("http://A.b.c", ".b.c"));
-        assert!(spared("http://a.b.c", "b.c") && spared("http://a.b.c", "*.b.c") && spared("http://h:81", "h:81"));
+        assert!(
+            spared("http://a.b.c", "b.c") && spared("http://a.b.c", "*.b.c") && spared("http://h:81", "h:81")
+        );
         assert!(!spared("http://h:80", "h:81") && !spared("http://ab.c", "b.c") && !spared("http://h", ""));
         assert!(spared("http://10.1.2.3", "10.0.0.0/8") && !spared("http://11.1.2.3", "10.0.0.0/8"));
         assert!(!spared("http://h", "10.0.0.0/8") && spared("http://10.1.2.3", "0.0.0.0/0"));

@@ -36,8 +36,8 @@ use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
-use crate::sys::usage::Ports;
 use crate::sys::signals::Interrupts;
+use crate::sys::usage::Ports;
 use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
@@ -166,7 +166,8 @@ impl Session {
         let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
         let mut notes: Vec<String> = unusable.into_iter().chain(of_ports).collect();
         notes.extend(quoted.as_ref().and_then(|block| plan_beyond(plan, block)));
-        let environment = EnvironmentBlock { selftest: quoted, ..self.environment(plan, (&engine, &cores, limit)) };
+        let environment =
+            EnvironmentBlock { selftest: quoted, ..self.environment(plan, (&engine, &cores, limit)) };
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }

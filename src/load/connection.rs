@@ -126,12 +126,7 @@ impl Connection {
     }
 
     /// Starts connecting to `address`, with kernel stamps on its reads if `stamped`.
-    pub(super) fn open(
-        &mut self,
-        address: &Peer,
-        tls: Option<&TlsRoute>,
-        stamped: bool,
-    ) -> io::Result<()> {
+    pub(super) fn open(&mut self, address: &Peer, tls: Option<&TlsRoute>, stamped: bool) -> io::Result<()> {
         self.close();
         self.transport = match tls {
             Some(tls) => Transport::tls(&tls.config, &tls.name)?,

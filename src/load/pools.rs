@@ -251,7 +251,8 @@ mod tests {
         for (limit, shards) in [(1, 1), (1, 3), (3, 2), (4, 4)] {
             let pools = pools(limit, shards);
             let mut rng = crate::rng::stream(5, crate::rng::Purpose::Choice, u64::from(limit));
-            let (mut busy, mut idle, mut waiting) = (vec![0u32; shards], vec![0u32; shards], vec![0u32; shards]);
+            let (mut busy, mut idle, mut waiting) =
+                (vec![0u32; shards], vec![0u32; shards], vec![0u32; shards]);
             let (mut begun, mut done) = (0u64, 0u64);
             while done < 400 {
                 let shard = crate::rng::below(&mut rng, shards as u32) as usize;
@@ -269,7 +270,9 @@ mod tests {
                     let rest = (crate::rng::below(&mut rng, 4) > 0).then(|| pools.on_rest(0, shard));
                     match rest {
                         Some(Rest::Idle) => idle[shard] += 1,
-                        Some(Rest::Handed) => (busy[shard], waiting[shard]) = (busy[shard] + 1, waiting[shard] - 1),
+                        Some(Rest::Handed) => {
+                            (busy[shard], waiting[shard]) = (busy[shard] + 1, waiting[shard] - 1)
+                        }
                         Some(Rest::Closed) | None => pools.on_closed(0, shard, false),
                     }
                 }

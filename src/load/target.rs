@@ -290,8 +290,10 @@ fn peers(address: &Address, settings: Option<&Connections>) -> Result<Vec<Peer>,
         return Ok(vec![Peer::Unix(Path::new(path).into())]);
     }
     let destination = settings.map(|settings| settings.destination(&address.host, address.port));
-    let (host, port) =
-        destination.transpose().map_err(RouteError::ConnectTo)?.unwrap_or_else(|| (address.host.clone(), address.port));
+    let (host, port) = destination
+        .transpose()
+        .map_err(RouteError::ConnectTo)?
+        .unwrap_or_else(|| (address.host.clone(), address.port));
     let addresses = resolve(&host, port).map_err(RouteError::Resolve)?;
     Ok(addresses.into_iter().map(Peer::Inet).collect())
 }
@@ -479,7 +481,10 @@ mod tests {
             let parts = RouteParts { address: &address, path: "/x".to_owned(), headers: Vec::new(), tls };
             Route::along(parts, Way { connections: Some(settings), sni }).unwrap()
         };
-        let to = Connections { connect_to: vec!["name.invalid:8443:127.0.0.2:".to_owned()], ..Connections::default() };
+        let to = Connections {
+            connect_to: vec!["name.invalid:8443:127.0.0.2:".to_owned()],
+            ..Connections::default()
+        };
         let route = of(&to, Some("other.example"));
         assert_eq!(route.addresses, [Peer::Inet("127.0.0.2:8443".parse().unwrap())]);
         assert_eq!(route.authority, "name.invalid:8443");
@@ -496,7 +501,8 @@ mod tests {
     fn this_machine_is_known_by_its_addresses() {
         let to = |addresses: &[&str]| {
             let mut route = Route::nowhere("h", "/", Vec::new()).expect("a plain head");
-            route.addresses = addresses.iter().map(|text| Peer::Inet(text.parse().expect("an address"))).collect();
+            route.addresses =
+                addresses.iter().map(|text| Peer::Inet(text.parse().expect("an address"))).collect();
             route.is_on_this_host()
         };
         assert!(to(&["127.0.0.1:80"]) && to(&["192.0.2.1:80", "[::1]:80"]));

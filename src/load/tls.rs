@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::client::Resumption;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -87,7 +87,9 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TrustError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| {
         let is_encrypted = pem.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED);
         TrustError::Key(match (error, is_encrypted) {
-            (_, true) => "the key is encrypted; give it in the clear, from a file that only you can read".to_owned(),
+            (_, true) => {
+                "the key is encrypted; give it in the clear, from a file that only you can read".to_owned()
+            }
             (pem::Error::NoItemsFound, false) => "no private key in PEM form in it".to_owned(),
             (error, false) => error.to_string(),
         })

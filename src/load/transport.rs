@@ -5,8 +5,8 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::{ClientConnection, HandshakeKind};
 use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, HandshakeKind};
 
 use crate::sys::socket::Socket;
 

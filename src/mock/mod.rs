@@ -100,7 +100,8 @@ impl Mock {
         if settings.workers > WORKERS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more threads than can be told apart"));
         }
-        let tls = settings.tls.as_ref().map(|identity| identity.server_config(&settings.tls_asks)).transpose()?;
+        let tls =
+            settings.tls.as_ref().map(|identity| identity.server_config(&settings.tls_asks)).transpose()?;
         let claim = claim(&settings)?;
         let address = claim.address()?;
         let doors = doors(address, &settings)?;

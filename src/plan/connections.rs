@@ -75,7 +75,11 @@ impl ConnectTo {
     /// Other than four fields, a port that is none, a host that is none.
     pub fn parse(text: &str) -> Result<ConnectTo, Error> {
         let bad = |wrong: String| {
-            Error::new("--connect-to", wrong, "give HOST:PORT:ADDRESS:PORT, as in api.example:443:10.0.0.7:8443")
+            Error::new(
+                "--connect-to",
+                wrong,
+                "give HOST:PORT:ADDRESS:PORT, as in api.example:443:10.0.0.7:8443",
+            )
         };
         let fields = fields(text).ok_or_else(|| bad(format!("'{text}' has a bracket that is not closed")))?;
         let [host, port, to_host, to_port] = fields.as_slice() else {
@@ -147,7 +151,8 @@ impl Connections {
 
 pub(super) fn check(target: &Target) -> Result<(), Error> {
     let connections = &target.connections;
-    let at_least_one = |option: &str, what: &str| Err(Error::new(option, format!("0 {what}"), "give 1 or more"));
+    let at_least_one =
+        |option: &str, what: &str| Err(Error::new(option, format!("0 {what}"), "give 1 or more"));
     if connections.max == Some(0) {
         return at_least_one("--max-connections", "connections carry nothing");
     }
@@ -169,7 +174,10 @@ pub(super) fn check(target: &Target) -> Result<(), Error> {
         && let Some((option, _)) = kept.into_iter().find(|(_, given)| *given)
         && (connections.reuse == Reuse::Never || option == "--prewarm-connections")
     {
-        let wrong = format!("is about connections that are kept in a pool, and reuse is {}", connections.reuse.name());
+        let wrong = format!(
+            "is about connections that are kept in a pool, and reuse is {}",
+            connections.reuse.name()
+        );
         return Err(Error::new(option, wrong, "leave it out, or leave out --connection-reuse-strategy"));
     }
     if connections.prewarm > PREWARM_MAX || connections.max.is_some_and(|max| connections.prewarm > max) {
@@ -192,7 +200,10 @@ fn check_unix_socket(target: &Target) -> Result<(), Error> {
         return wrong(format!("'{path}' cannot be the path of a socket"), remedy);
     }
     if !target.connections.connect_to.is_empty() || target.all_addresses {
-        return wrong("goes to one socket, whatever addresses there are".to_owned(), "leave out --connect-to and --all-addresses");
+        return wrong(
+            "goes to one socket, whatever addresses there are".to_owned(),
+            "leave out --connect-to and --all-addresses",
+        );
     }
     Ok(())
 }
@@ -211,9 +222,11 @@ fn check_tls(target: &Target) -> Result<(), Error> {
     let is_plain = |endpoint: &super::Endpoint| endpoint.address().is_ok_and(|a| a.scheme == Scheme::Http);
     let option = [("--cert", tls.cert.is_some()), ("--tls-sni", tls.sni.is_some())];
     match option.into_iter().find(|(_, given)| *given) {
-        Some((option, _)) if target.endpoints.iter().all(is_plain) => {
-            Err(Error::new(option, "is for TLS, and no server is spoken to by https", "give --base-url https://..."))
-        }
+        Some((option, _)) if target.endpoints.iter().all(is_plain) => Err(Error::new(
+            option,
+            "is for TLS, and no server is spoken to by https",
+            "give --base-url https://...",
+        )),
         _ => Ok(()),
     }
 }
@@ -247,7 +260,18 @@ mod tests {
 
     #[test]
     fn what_is_no_four_fields_is_refused() {
-        for text in ["", "a", "a:80", "a:80:b", "a:80:b:81:c", "a:0:b:1", "a:80:b:x", "[::1:80:b:1", "a b:80::", "[::1]x:80::"] {
+        for text in [
+            "",
+            "a",
+            "a:80",
+            "a:80:b",
+            "a:80:b:81:c",
+            "a:0:b:1",
+            "a:80:b:x",
+            "[::1:80:b:1",
+            "a b:80::",
+            "[::1]x:80::",
+        ] {
             let error = ConnectTo::parse(text).expect_err(text);
             assert_eq!(error.subject, "--connect-to", "{text}");
         }
@@ -255,8 +279,10 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_counts() {
-        let connections =
-            Connections { connect_to: vec!["a:80:b:1".to_owned(), "::c:2".to_owned()], ..Connections::default() };
+        let connections = Connections {
+            connect_to: vec!["a:80:b:1".to_owned(), "::c:2".to_owned()],
+            ..Connections::default()
+        };
         assert_eq!(connections.destination("a", 80).unwrap(), ("b".to_owned(), 1));
         assert_eq!(connections.destination("a", 81).unwrap(), ("c".to_owned(), 2));
     }

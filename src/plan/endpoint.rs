@@ -72,7 +72,11 @@ impl Endpoint {
         if text.is_empty() {
             return Err(bad("the URL is empty"));
         }
-        if let Some(path) = text.get(..UNIX.len()).filter(|start| start.eq_ignore_ascii_case(UNIX)).map(|_| &text[UNIX.len()..]) {
+        if let Some(path) = text
+            .get(..UNIX.len())
+            .filter(|start| start.eq_ignore_ascii_case(UNIX))
+            .map(|_| &text[UNIX.len()..])
+        {
             return read_unix(path);
         }
         let (scheme, rest) = split_scheme(text)?;
@@ -140,7 +144,8 @@ impl Target {
 
 /// The server behind the Unix socket at `path`, which is all that such a URL has.
 fn read_unix(path: &str) -> Result<Address, Error> {
-    let legal = path.len() > 1 && path.starts_with('/') && path.len() <= super::connections::UNIX_PATH_BYTES_MAX;
+    let legal =
+        path.len() > 1 && path.starts_with('/') && path.len() <= super::connections::UNIX_PATH_BYTES_MAX;
     if !legal || path.contains('\0') {
         return Err(Error::new(
             "--base-url",
@@ -390,7 +395,10 @@ mod tests {
     #[test]
     fn a_unix_socket_is_a_path_and_nothing_else() {
         let address = Endpoint::parse("unix:///run/llm.sock").unwrap();
-        assert_eq!((address.unix.as_deref(), address.authority()), (Some("/run/llm.sock"), "localhost".to_owned()));
+        assert_eq!(
+            (address.unix.as_deref(), address.authority()),
+            (Some("/run/llm.sock"), "localhost".to_owned())
+        );
         assert_eq!(address.endpoint().url, "unix:///run/llm.sock");
         assert_eq!(address.endpoint().address().unwrap(), address);
         for text in ["unix://", "unix:///", "unix://run/x", &format!("unix:///{}", "x".repeat(107))] {

@@ -112,7 +112,10 @@ impl Plan {
         let warm = u64::from(self.target.connections.prewarm) * self.target.endpoints.len() as u64;
         let connections = load.connections.min(limit.unwrap_or(u64::MAX)).max(self.own_share().count(warm));
         // What a limit bounds is no guess.
-        Descriptors { connections, estimated: load.estimated && limit.is_none_or(|limit| load.connections < limit) }
+        Descriptors {
+            connections,
+            estimated: load.estimated && limit.is_none_or(|limit| load.connections < limit),
+        }
     }
 
     fn load_descriptors(&self, level: &Level) -> Descriptors {

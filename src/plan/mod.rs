@@ -41,8 +41,8 @@ mod workload;
 
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
 pub use builder::{NOBODY, PlanBuilder};
-pub use connections::{ConnectTo, Connections, Reuse};
 pub use client::{Burn, Client, Driver, Timestamps};
+pub use connections::{ConnectTo, Connections, Reuse};
 pub use conversation::{Conversation, Replies, Timing, TurnShares};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};

@@ -58,7 +58,9 @@ impl Plan {
         let rate = match (level.load.users, level.load.peak_rate()) {
             (_, Some(rate)) => share.rate(rate) * turns,
             // Each user as fast as the SLO lets it: servers may well be quicker, and are then held to the number of requests.
-            (Some(users), None) => share.count(u64::from(users)) as f64 / (self.request_s() + level.load.think_s),
+            (Some(users), None) => {
+                share.count(u64::from(users)) as f64 / (self.request_s() + level.load.think_s)
+            }
             (None, None) => f64::INFINITY,
         };
         let length_s = level.stop.duration_s.unwrap_or(f64::INFINITY);
@@ -92,12 +94,15 @@ mod tests {
         plan.target.all_addresses = true;
         assert_eq!(needed(&plan), (15_000, 0));
         plan.target.connections.max = Some(100);
+        assert_eq!(needed(&plan), (50, 0), "to both addresses together");
+        plan.target.all_addresses = false;
         assert_eq!(needed(&plan), (100, 0));
     }
 
     #[test]
     fn what_is_closed_holds_its_port_for_a_minute() {
-        let rate = Load { arrivals: Arrivals::Constant { rate: 700.0 }, cap: Some(50), users: None, think_s: 0.0 };
+        let rate =
+            Load { arrivals: Arrivals::Constant { rate: 700.0 }, cap: Some(50), users: None, think_s: 0.0 };
         let mut plan = plan(rate, 1_000_000);
         assert_eq!(needed(&plan), (50, 0));
         plan.target.connections = Connections { reuse: Reuse::Never, ..Connections::default() };

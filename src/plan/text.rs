@@ -11,11 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Connections, Conversation, DataSet, Decide, Declared,
-    Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, Reuse, RequestOptions, Sampling, Search, Share,
-    Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing, Tls, Tokens, Trace,
-    TurnShares, Until, UrlStrategy, Workload, nearest,
+    Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Connections, Conversation, DataSet, Decide,
+    Declared, Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule,
+    Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Reuse,
+    Sampling, Search, Share, Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing,
+    Tls, Tokens, Trace, TurnShares, Until, UrlStrategy, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};

@@ -61,7 +61,8 @@ pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]
     }
     let by_connection = [GroupKey::FreshConnections, GroupKey::ReusedConnections];
     let enough = |key: &GroupKey| {
-        population.iter().filter(|record| has(*key, record)).take(OF_CONNECTIONS_MIN).count() == OF_CONNECTIONS_MIN
+        population.iter().filter(|record| has(*key, record)).take(OF_CONNECTIONS_MIN).count()
+            == OF_CONNECTIONS_MIN
     };
     if by_connection.iter().all(enough) {
         keys.extend(by_connection);
@@ -91,7 +92,9 @@ fn has(key: GroupKey, record: &Record) -> bool {
         GroupKey::SlowReaders => is_slow(record),
         // One that was never sent has neither.
         GroupKey::FreshConnections => record.conn.is_some() && record.flags.contains(Flags::FRESH_CONNECTION),
-        GroupKey::ReusedConnections => record.conn.is_some() && !record.flags.contains(Flags::FRESH_CONNECTION),
+        GroupKey::ReusedConnections => {
+            record.conn.is_some() && !record.flags.contains(Flags::FRESH_CONNECTION)
+        }
     }
 }
 

@@ -11,9 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::segment::limit_segments;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 /// Whom a socket is connected to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

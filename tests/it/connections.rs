@@ -49,7 +49,8 @@ fn a_connection_for_each_request_and_none_is_kept() {
 #[test]
 fn a_session_keeps_its_connection_and_shares_it_with_nobody() {
     let mock = start(|_| {});
-    let mut plan = plan_with(&mock, Connections { reuse: Reuse::StickyUserSessions, ..Connections::default() });
+    let mut plan =
+        plan_with(&mock, Connections { reuse: Reuse::StickyUserSessions, ..Connections::default() });
     plan.workload.conversation = Some(Conversation { turns: 3.into(), ..Conversation::default() });
     let mut level = level(Load::closed(3), 9);
     level.warmups = 0;
@@ -97,7 +98,10 @@ fn a_wait_for_a_connection_is_in_the_latency_from_the_planned_send() {
     assert!(records.is_sorted_by_key(|record| record.start), "first planned, first sent");
     for record in &records {
         assert!(record.permit <= record.start && record.schedule_delay_ns() < 20_000_000);
-        assert_eq!(record.ttft_plan_ns().unwrap() - record.ttft_ns().unwrap(), record.start.nanos_since(record.plan));
+        assert_eq!(
+            record.ttft_plan_ns().unwrap() - record.ttft_ns().unwrap(),
+            record.start.nanos_since(record.plan)
+        );
     }
     assert!(records[9].cap_wait_ns() > 100_000_000);
 }
@@ -257,9 +261,8 @@ fn a_handshake_that_is_held_back_is_in_its_own_time_and_in_the_ttft() {
         assert_eq!(record.tcp_connect_ns().unwrap() + handshake, record.connect_ns().unwrap());
     }
     let summary = summary::level(&Input::new(&run.result, Some(&run.records), Slo::default()));
-    let count = |metric: Metric| {
-        summary.distributions.iter().find(|one| one.metric == metric).map_or(0, |one| one.n)
-    };
+    let count =
+        |metric: Metric| summary.distributions.iter().find(|one| one.metric == metric).map_or(0, |one| one.n);
     assert_eq!((count(Metric::TlsHandshake), count(Metric::TcpConnect)), (8, 8));
 }
 

@@ -12,7 +12,8 @@ pub(in crate::cli) fn check(plan: &Plan, routes: &[Route], have: &Ports) -> Resu
     let is_inet = |route: &Route| route.addresses.iter().any(|peer| matches!(peer, Peer::Inet(_)));
     let Some(all) = have.all.filter(|_| routes.iter().any(is_inet)) else { return Ok(None) };
     let addresses: Vec<usize> = routes.iter().map(|route| route.addresses.len()).collect();
-    let is_loopback = |route: &Route| route.addresses.iter().all(|peer| peer.ip().is_none_or(|ip| ip.is_loopback()));
+    let is_loopback =
+        |route: &Route| route.addresses.iter().all(|peer| peer.ip().is_none_or(|ip| ip.is_loopback()));
     let is_here = routes.iter().all(is_loopback);
     let needed = plan.ports_needed(&addresses, held_s(have.tw_reuse, is_here));
     judged(needed, all, plan.target.connections.reuse).map_err(Failure::bad)
@@ -41,7 +42,9 @@ fn judged(needed: PortsNeeded, all: u64, reuse: Reuse) -> Result<Option<String>,
     }
     let what = match held {
         0 => format!("some {at_once} connections at once"),
-        _ => format!("some {at_once} connections at once beside {held} that hold their ports after their end"),
+        _ => {
+            format!("some {at_once} connections at once beside {held} that hold their ports after their end")
+        }
     };
     let pooled = if reuse == Reuse::Pooled { "" } else { ", or let requests share connections" };
     Ok(Some(format!(
@@ -59,7 +62,8 @@ mod tests {
 
     #[test]
     fn what_cannot_fit_is_refused_and_what_may_not_is_said() {
-        let judged = |at_once, held, estimated| judged(PortsNeeded { at_once, held, estimated }, 28_232, Reuse::Never);
+        let judged =
+            |at_once, held, estimated| judged(PortsNeeded { at_once, held, estimated }, 28_232, Reuse::Never);
         assert_eq!(judged(28_232, 0, false), Ok(None));
         assert!(judged(28_233, 0, false).unwrap_err().contains("has 28232 local ports"));
         assert!(judged(28_233, 0, true).unwrap().unwrap().contains("ports may run out"));

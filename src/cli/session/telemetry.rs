@@ -42,9 +42,13 @@ pub(super) fn start(plan: &Plan, ready: &Ready, clock: RunClock) -> Result<Telem
         for (endpoint, route) in plan.target.endpoints.iter().zip(&ready.target.routes) {
             let path = format!("{}/metrics", endpoint.address().map_err(Failure::bad)?.prefix);
             let root = endpoint.url.find("://").map_or(0, |place| place + 3);
-            let host = if endpoint.url.starts_with("unix:") { endpoint.url.as_str() } else { endpoint.url[root..]
-                .find('/')
-                .map_or(endpoint.url.as_str(), |end| &endpoint.url[..root + end]) };
+            let host = if endpoint.url.starts_with("unix:") {
+                endpoint.url.as_str()
+            } else {
+                endpoint.url[root..]
+                    .find('/')
+                    .map_or(endpoint.url.as_str(), |end| &endpoint.url[..root + end])
+            };
             let whom = Whom::Server(page(route.clone(), path.clone()));
             add(Ask { name: format!("{host}{path}"), whom, quietly: true });
         }

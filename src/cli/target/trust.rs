@@ -9,7 +9,8 @@ use crate::plan::Target;
 /// The TLS settings of all endpoints.
 pub(super) fn config(target: &Target) -> Result<Arc<rustls::ClientConfig>, Failure> {
     let settings = &target.tls;
-    let read = |option: &str, place: &Option<String>| place.as_deref().map(|place| pem(option, place)).transpose();
+    let read =
+        |option: &str, place: &Option<String>| place.as_deref().map(|place| pem(option, place)).transpose();
     let cacert = read("--cacert", &settings.cacert)?;
     let certificate = read("--cert", &settings.cert)?;
     let key = read("--key", &settings.key)?;
@@ -37,11 +38,14 @@ fn pem(option: &str, place: &str) -> Result<Vec<u8>, Failure> {
     if let Some(name) = place.strip_prefix(ENVIRONMENT) {
         return match std::env::var(name) {
             Ok(text) if !text.trim().is_empty() => Ok(text.into_bytes()),
-            _ => Err(Failure::bad(format!("{option} {place}: the environment has no text under that name; set it"))),
+            _ => Err(Failure::bad(format!(
+                "{option} {place}: the environment has no text under that name; set it"
+            ))),
         };
     }
-    std::fs::read(place)
-        .map_err(|error| Failure::bad(format!("{option} {place}: {error}; name a readable PEM file, or env:NAME")))
+    std::fs::read(place).map_err(|error| {
+        Failure::bad(format!("{option} {place}: {error}; name a readable PEM file, or env:NAME"))
+    })
 }
 
 const ENVIRONMENT: &str = "env:";

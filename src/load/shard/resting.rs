@@ -42,7 +42,8 @@ impl Shard {
 
     /// Whether it takes no further request, by its age or by the number that it has served.
     pub(super) fn is_retired(&self, connection: &Connection, now: Stamp) -> bool {
-        let old = self.max_age.is_some_and(|most| now.nanos_since(connection.opened) >= most.as_nanos() as u64);
+        let old =
+            self.max_age.is_some_and(|most| now.nanos_since(connection.opened) >= most.as_nanos() as u64);
         old || self.settings.max_requests.is_some_and(|most| connection.served >= most)
     }
 
@@ -97,7 +98,9 @@ impl Shard {
             for _ in 0..pools.take_evictions(route, self.place) {
                 // The one used longest ago, of any lane; it may have been taken meanwhile, and is given on when it rests.
                 let lanes = route * LANES..(route + 1) * LANES;
-                let Some(slot) = lanes.filter_map(|lane| self.idle[lane].first().copied()).next() else { break };
+                let Some(slot) = lanes.filter_map(|lane| self.idle[lane].first().copied()).next() else {
+                    break;
+                };
                 self.drop_idle(slot as usize);
             }
         }

@@ -270,9 +270,12 @@ mod tests {
 
     #[test]
     fn a_handshake_takes_what_others_leave_free() {
-        for (ns, resumed) in [(0, false), (1, true), (16_384, false), (20_000_000, true), (3_600_000_000_000, false)] {
+        for (ns, resumed) in
+            [(0, false), (1, true), (16_384, false), (20_000_000, true), (3_600_000_000_000, false)]
+        {
             let handshake = Some(Handshake::of(std::time::Duration::from_nanos(ns), resumed));
-            let record = Record { handshake, outcome: Outcome::new(Class::Http, Kind::HttpStatus, 599), ..full() };
+            let record =
+                Record { handshake, outcome: Outcome::new(Class::Http, Kind::HttpStatus, 599), ..full() };
             assert_eq!(Record::decode(&record.encode()), Some(record));
         }
         // Files of before have zeros there.

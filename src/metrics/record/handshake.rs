@@ -44,9 +44,7 @@ impl Handshake {
 
     /// What is stored as these; `None` for the code 0.
     pub(super) fn from_code((mantissa, exponent): (u64, u64), resumed: bool) -> Option<Handshake> {
-        (1..=EXPONENT_MAX)
-            .contains(&exponent)
-            .then(|| Handshake { ns: mantissa << shift(exponent), resumed })
+        (1..=EXPONENT_MAX).contains(&exponent).then(|| Handshake { ns: mantissa << shift(exponent), resumed })
     }
 }
 

@@ -28,7 +28,8 @@ const OPENED_MIN: u64 = 20;
 
 /// One row for each level, where connections are a subject of the run.
 pub(super) fn rows(run: &RunFile) -> Vec<Row> {
-    let by_plan = run.plan.read().is_ok_and(|plan| !run.is_simulated() && is_subject(&plan.target.connections));
+    let by_plan =
+        run.plan.read().is_ok_and(|plan| !run.is_simulated() && is_subject(&plan.target.connections));
     if !by_plan && !run.levels.iter().any(has_something_to_say) {
         return Vec::new();
     }
@@ -107,7 +108,10 @@ pub(super) fn notes(run: &RunFile) -> Vec<Note> {
             );
         }
         if check.connections.retired > 0 {
-            say(false, format!("{} connections were closed as old or used enough", check.connections.retired));
+            say(
+                false,
+                format!("{} connections were closed as old or used enough", check.connections.retired),
+            );
         }
     }
     notes

@@ -196,11 +196,7 @@ impl View {
             groups: Table::of("part", groups::COLUMNS.to_vec(), groups::rows(run)),
             repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
             turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
-            connections: Table::of(
-                "connections",
-                connections::COLUMNS.to_vec(),
-                connections::rows(run),
-            ),
+            connections: Table::of("connections", connections::COLUMNS.to_vec(), connections::rows(run)),
             servers: Table::of("servers", telemetry::SERVER_COLUMNS.to_vec(), telemetry::servers(run)),
             gpus: Table::of("GPUs", telemetry::GPU_COLUMNS.to_vec(), telemetry::gpus(run)),
             budget: Table::of(
