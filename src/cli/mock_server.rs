@@ -199,9 +199,9 @@ fn asks(args: &MockServerArgs, speaks_tls: bool) -> Result<Asks, Failure> {
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !speaks_tls) {
         return Err(Failure::bad(Error::new(option, "is about TLS, which is not spoken", "give --tls, too")));
     }
-    let mut asks = Asks::default();
-    asks.client_ca =
+    let client_ca =
         args.tls_client_ca.as_ref().map(|path| files::read("--tls-client-ca", path)).transpose()?;
+    let mut asks = Asks { client_ca, ..Asks::default() };
     set_some(&mut asks.version, "--tls-version", &args.tls_version, tls_version).map_err(Failure::bad)?;
     value::set(&mut asks.hold, "--tls-handshake-delay", &args.tls_handshake_delay, span)
         .map_err(Failure::bad)?;

@@ -16,6 +16,14 @@ pub(super) fn ignored(plan: &Plan) -> Vec<String> {
     names
 }
 
+/// One line that says so; `None` where there is none.
+pub(super) fn note(plan: &Plan) -> Option<String> {
+    let names = ignored(plan);
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let text = format!("{} {verb} ignored: requests go straight to the server", names.join(", "));
+    (!names.is_empty()).then_some(text)
+}
+
 /// The variable by which others would reach `address` through a proxy; the one of its scheme goes before the one for all.
 fn applying(address: &Address, set: &impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let given = |name: &&str| set(name).is_some_and(|value| !value.trim().is_empty());

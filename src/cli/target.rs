@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::api::{Framing, Text};
 use crate::cli::failure::Failure;
+use crate::cli::proxies;
 use crate::cli::tokens::{self, Asked};
 use crate::load::probe::{self, ProbeError, ServerFacts};
 use crate::load::{Route, RouteError, RouteParts, Target, Way};
@@ -63,6 +64,7 @@ pub(super) fn ready(
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
+    notes.extend(proxies::note(plan).filter(|_| !routes_here));
     let target = of(plan, routes, script)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),

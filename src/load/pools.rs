@@ -276,9 +276,9 @@ mod tests {
                         Some(Rest::Closed) | None => pools.on_closed(0, shard, false),
                     }
                 }
-                for shard in 0..shards {
-                    for _ in 0..pools.take_evictions(0, shard).min(idle[shard]) {
-                        idle[shard] -= 1;
+                for (shard, resting) in idle.iter_mut().enumerate() {
+                    for _ in 0..pools.take_evictions(0, shard).min(*resting) {
+                        *resting -= 1;
                         pools.on_closed(0, shard, true);
                     }
                 }
