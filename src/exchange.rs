@@ -14,9 +14,11 @@ mod tests;
 mod told;
 mod usages;
 
+use std::time::Duration;
+
 use crate::api::{self, Framing};
 use crate::metrics::tally::Gaps;
-use crate::metrics::{Class, Flags, Kind, Outcome, Record, TimeoutPhase};
+use crate::metrics::{Class, Flags, Handshake, Kind, Outcome, Record, TimeoutPhase};
 use crate::time::Stamp;
 use crate::wire::http::{self, ContentType, Part};
 use crate::wire::json::Json;
@@ -131,6 +133,7 @@ impl Exchange {
         let record = &mut self.answer.record;
         record.flags.insert(Flags::RESENT);
         record.conn = None;
+        record.handshake = None;
         record.sent = None;
         record.byte = None;
     }
@@ -157,6 +160,11 @@ impl Exchange {
         if fresh {
             self.answer.record.flags.insert(Flags::FRESH_CONNECTION);
         }
+    }
+
+    /// The TLS handshake of the connection opened for this request took so long, and took up an earlier session or not.
+    pub fn on_handshake(&mut self, took: Duration, resumed: bool) {
+        self.answer.record.handshake = Some(Handshake::of(took, resumed));
     }
 
     /// The last request byte was handed to the kernel.

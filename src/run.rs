@@ -77,8 +77,21 @@ pub struct ShardCheck {
     pub joined: u64,
     /// Connections opened.
     pub connects: u64,
-    /// Requests resent on a fresh connection.
+    /// Requests resent on a fresh connection: the server had closed an idle one when they were written to it (keep-alive
+    /// races).
     pub resent: u64,
+    /// Connections among those opened that stood before the level began.
+    pub prewarmed: u64,
+    /// Those that were to and did not come about.
+    pub prewarm_failed: u64,
+    /// Connections closed by us for their age, or for the number of requests that they had served.
+    pub retired: u64,
+    /// TLS handshakes from the beginning.
+    pub tls_full: u64,
+    /// TLS handshakes that took up an earlier session.
+    pub tls_resumed: u64,
+    /// From plan to connection of each request that had to wait for one, because there may be only so many, ns.
+    pub conn_wait: Histogram,
     /// Our own lateness in starting each request, whatever became of it, ns.
     pub schedule_delay: Histogram,
     /// How late a tick of 10 ms was seen, ns: what any event may have had to wait.
@@ -101,6 +114,13 @@ pub struct ShardCheck {
     pub running: Option<Running>,
     /// What became of its sessions; `None` where each request is one of its own.
     pub sessions: Option<Sessions>,
+}
+
+impl ShardCheck {
+    /// A TLS handshake is through, which took up an earlier session or not.
+    pub fn on_handshake(&mut self, resumed: bool) {
+        *(if resumed { &mut self.tls_resumed } else { &mut self.tls_full }) += 1;
+    }
 }
 
 /// What became of the sessions of several turns. Begun are finished, broken and cut together.

@@ -13,7 +13,7 @@ mod sglang;
 
 use serde_json::{Map, Value as Json};
 
-use self::Action::{Accept, Convert, Noted, Refuse, Same};
+use self::Action::{Accept, Convert, Noted, Refuse, Same, Set};
 use self::Takes::{Nothing, Value};
 use super::args::Name;
 
@@ -48,7 +48,7 @@ pub fn verdict(tool: Tool, option: &str) -> Option<Verdict> {
     let of_action = |action: &'static Action| match *action {
         Accept(_) => Verdict::Accepted,
         Convert(_) => Verdict::Converted,
-        Noted(name, _) | Same(name) => Verdict::Mapped(name),
+        Noted(name, _) | Same(name) | Set(name, _) => Verdict::Mapped(name),
         Refuse(_, remedy) => Verdict::Refused(remedy),
     };
     let own = || Name::Run.info().flags.iter().find(|flag| is_spelt(flag, option)).map(|flag| flag.long);
@@ -98,6 +98,8 @@ pub(super) enum Action {
     Refuse(&'static str, &'static str),
     /// Read it as our option of that name.
     Same(&'static str),
+    /// It is a switch: read it as our option of that name with this value.
+    Set(&'static str, &'static str),
 }
 
 /// What follows an option.
@@ -200,11 +202,9 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
     (&["--endpoint-type", "--api", "--api-type"], Same("--backend")),
     (&["--model-names"], Same("--model")),
     (&["--headers"], Same("--header")),
-    (&["--connection-reuse-strategy"], Convert(reuse)),
-    (&["--force-close-connections"], Refuse(LATER, "leave it out: connections are reused")),
+    (&["--force-close-connections", "--disable-keepalive"], Set("--connection-reuse-strategy", "never")),
     (&["--transport", "--transport-type"], Convert(http_only)),
     (&["--request-content-type"], Convert(json_only)),
-    (&["--cert", "--key"], Refuse(LATER, "leave it out: client certificates are not sent so far")),
     (&["--request-id-prefix"], Convert(request_id)),
     (
         &["--lora-name"],
@@ -727,10 +727,6 @@ fn aiperf_pattern(value: &str) -> Converted {
 fn request_id(value: &str) -> Converted {
     let literal = value.replace("{{", "{{{{");
     Ok(vec![("--header", format!("x-request-id: {literal}{{{{index}}}}"))])
-}
-
-fn reuse(value: &str) -> Converted {
-    only(value, &["pooled"], "leave it out: connections are pooled and reused")
 }
 
 fn http_only(value: &str) -> Converted {

@@ -41,6 +41,31 @@ pub struct RunArgs {
     /// that answers)
     #[argh(switch)]
     pub all_addresses: bool,
+    /// what requests share: pooled, connections that are idle; never, none, each opens one of its own; sticky-user-sessions,
+    /// all turns of a session one that is closed at its end (default: pooled)
+    #[argh(option, arg_name = "how")]
+    pub connection_reuse_strategy: Option<String>,
+    /// most connections to each server at once, over all threads; a request beyond them waits, which counts from when it was
+    /// planned (default: no limit)
+    #[argh(option, arg_name = "n")]
+    pub max_connections: Option<String>,
+    /// a connection older than so many seconds takes no further request (default: no limit)
+    #[argh(option, arg_name = "s")]
+    pub max_connection_age: Option<String>,
+    /// a connection that has served so many requests takes no further one (default: no limit)
+    #[argh(option, arg_name = "n")]
+    pub max_requests_per_connection: Option<String>,
+    /// number of connections to each server, with TLS, that stand before a level begins (default: 0, each is opened for the
+    /// first request that needs it)
+    #[argh(option, arg_name = "n")]
+    pub prewarm_connections: Option<String>,
+    /// HOST:PORT:ADDRESS:PORT, as in curl: requests for the first go to the second, a field left empty stands for any or for
+    /// the same; repeatable, the first that fits counts (default: none)
+    #[argh(option, arg_name = "rule")]
+    pub connect_to: Vec<String>,
+    /// path of the Unix socket that the server listens on; --base-url unix:///path does the same (default: TCP)
+    #[argh(option, arg_name = "path")]
+    pub unix_socket: Option<String>,
     /// host of the server, instead of --base-url (default: 127.0.0.1)
     #[argh(option, hidden_help)]
     pub host: Option<String>,
@@ -107,6 +132,19 @@ pub struct RunArgs {
     /// PEM file with the root certificates to trust (default: the system's)
     #[argh(option, arg_name = "file")]
     pub cacert: Option<String>,
+    /// client certificate, PEM, with those between it and a root: a file, or env:NAME for a variable that holds it; never
+    /// stored (default: none)
+    #[argh(option, arg_name = "file")]
+    pub cert: Option<String>,
+    /// private key of --cert, PEM and not encrypted: a file, or env:NAME; never stored (default: beside the certificate)
+    #[argh(option, arg_name = "file")]
+    pub key: Option<String>,
+    /// name that is asked for in the TLS handshake (SNI) and that the certificate must have (default: the URL's host)
+    #[argh(option, arg_name = "name")]
+    pub tls_sni: Option<String>,
+    /// whether a further connection takes up the TLS session of an earlier one: on or off (default: on)
+    #[argh(option, arg_name = "on|off")]
+    pub tls_session_resumption: Option<String>,
     /// ask the server to empty its prefix cache before each level, where it has an endpoint for that: vLLM's
     /// /reset_prefix_cache or SGLang's /flush_cache (default: off)
     #[argh(switch)]
@@ -999,6 +1037,18 @@ pub struct MockServerArgs {
     /// private key of --cert, PEM (default: none)
     #[argh(option, arg_name = "file")]
     pub key: Option<String>,
+    /// demand a certificate of the client that one of these roots vouches for, PEM (default: none is asked for)
+    #[argh(option, arg_name = "file")]
+    pub tls_client_ca: Option<String>,
+    /// the only TLS version that is spoken, 1.2 or 1.3 (default: both)
+    #[argh(option, arg_name = "version")]
+    pub tls_version: Option<String>,
+    /// hold the answer to the client's first TLS message back for so long, in seconds, or as 20ms (default: 0)
+    #[argh(option, arg_name = "s")]
+    pub tls_handshake_delay: Option<String>,
+    /// listen on a Unix socket at this path as well, which is removed at the end (default: none)
+    #[argh(option, arg_name = "path")]
+    pub unix_socket: Option<String>,
 
     /// threads that serve (default: one per core of --cpu-affinity, else 1)
     #[argh(option, arg_name = "n")]

@@ -8,13 +8,15 @@ use super::own_words::{in_words, spelled};
 use super::plan_from_args::Order;
 use super::run::{order, terminal_style};
 use super::value::Format;
-use super::{print, say, script, target, with_stdout};
+use super::{print, proxies, say, script, session, target, with_stdout};
 use crate::load::Route;
 use crate::plan::lint::{Surroundings, lint};
 use crate::plan::{Grade, Plan};
 use crate::report::{json, terminal, view};
 use crate::run_file::schema::FindingBlock;
 use crate::sys::clock::RunClock;
+use crate::sys::socket::Peer;
+use crate::sys::usage::Ports;
 use crate::verdict::Verdict;
 
 /// Prints what can be said of the plan. Names are resolved, nothing is sent.
@@ -33,9 +35,14 @@ pub(super) fn main(words: &LintWords, tool: Tool) -> Result<Exit, Failure> {
         say(&failure.to_string());
         Vec::new()
     });
+    match session::ports::check(&plan, &routes, &Ports::read()) {
+        Ok(None) => {}
+        Ok(Some(note)) => say(&note),
+        Err(failure) => say(&failure.to_string()),
+    }
     let around = Surroundings {
         longest_prompt: script::longest_prompt(script.as_ref()),
-        ..surroundings(&routes, None)
+        ..surroundings(&plan, &routes, None)
     };
     let findings = lint(&plan, &around).into_iter().map(FindingBlock::from);
     let findings: Vec<FindingBlock> = findings.map(|finding| in_words(tool, finding)).collect();
@@ -59,12 +66,12 @@ pub(super) fn warnings(plan: &Plan, around: &Surroundings, tool: Tool) -> Vec<St
 }
 
 /// What is around a plan whose endpoints are `routes`; `via` is the field of an answer.
-pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surroundings {
+pub(super) fn surroundings(plan: &Plan, routes: &[Route], via: Option<String>) -> Surroundings {
     Surroundings {
         simulated: false,
-        addresses: routes.iter().flat_map(|route| &route.addresses).map(|address| address.ip()).collect(),
+        addresses: routes.iter().flat_map(|route| &route.addresses).filter_map(Peer::ip).collect(),
         server_on_this_host: routes.iter().any(Route::is_on_this_host),
-        proxies: proxies(),
+        proxies: proxies::ignored(plan),
         via,
         same_prompts_at: None,
         context_tokens: None,
@@ -72,18 +79,8 @@ pub(super) fn surroundings(routes: &[Route], via: Option<String>) -> Surrounding
     }
 }
 
-/// The variables that other programs take a proxy from and that are set. We take none: a proxy is a part of the path
-/// that the user must ask for.
-pub(super) fn proxies() -> Vec<String> {
-    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    PROXY_VARIABLES.iter().filter(is_set).map(|name| (*name).to_owned()).collect()
-}
-
 /// Why `option`, one of those of `run`, is not for looking a plan over, and what to do instead.
 pub(super) fn refusal(option: &str) -> Option<(&'static str, &'static str)> {
     let prints = ["--dry-run", "--print-config"].contains(&option);
     prints.then_some(("prints the plan instead of looking it over", "give it to tokload run"))
 }
-
-const PROXY_VARIABLES: [&str; 6] =
-    ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];

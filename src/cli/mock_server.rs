@@ -4,13 +4,16 @@ mod faults;
 mod files;
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::args::{MockServerArgs, MockServerWords};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
-use crate::mock::{Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage};
+use crate::mock::{
+    Asks, Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage, Version,
+};
 use crate::pace::Mode;
 use crate::plan::Error;
 use crate::sys::signals::Interrupts;
@@ -25,6 +28,8 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
     let args = &words.own;
     let mut settings = settings(words).map_err(Failure::bad)?;
     settings.tls = identity(args, &settings.host)?;
+    settings.tls_asks = asks(args, settings.tls.is_some())?;
+    settings.unix_socket = args.unix_socket.as_ref().map(PathBuf::from);
     let outputs = [args.truth_out.as_deref(), args.dump.as_deref()].map(Output::open);
     let [truth_out, dump] = outputs;
     let (truth_out, dump) = (truth_out?, dump?);
@@ -34,8 +39,12 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
     }
     let place = format!("{}:{}", settings.host, settings.port);
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let beside = settings
+        .unix_socket
+        .as_ref()
+        .map_or_else(String::new, |path| format!(" and unix://{}", path.display()));
     let mock = Mock::start(settings).map_err(|error| cannot_start(&place, &error))?;
-    say(&format!("mock server on {scheme}://{}, stop it with Ctrl-C", mock.address()));
+    say(&format!("mock server on {scheme}://{}{beside}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {
         std::thread::sleep(LOOK);
     }
@@ -180,6 +189,33 @@ fn identity(args: &MockServerArgs, host: &str) -> Result<Option<Identity>, Failu
     Ok(Some(identity))
 }
 
+/// What is asked of clients that speak TLS.
+fn asks(args: &MockServerArgs, speaks_tls: bool) -> Result<Asks, Failure> {
+    let given = [
+        ("--tls-client-ca", args.tls_client_ca.is_some()),
+        ("--tls-version", args.tls_version.is_some()),
+        ("--tls-handshake-delay", args.tls_handshake_delay.is_some()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !speaks_tls) {
+        return Err(Failure::bad(Error::new(option, "is about TLS, which is not spoken", "give --tls, too")));
+    }
+    let client_ca =
+        args.tls_client_ca.as_ref().map(|path| files::read("--tls-client-ca", path)).transpose()?;
+    let mut asks = Asks { client_ca, ..Asks::default() };
+    set_some(&mut asks.version, "--tls-version", &args.tls_version, tls_version).map_err(Failure::bad)?;
+    value::set(&mut asks.hold, "--tls-handshake-delay", &args.tls_handshake_delay, span)
+        .map_err(Failure::bad)?;
+    Ok(asks)
+}
+
+fn tls_version(option: &str, text: &str) -> Result<Version, Error> {
+    match text {
+        "1.2" => Ok(Version::Tls12),
+        "1.3" => Ok(Version::Tls13),
+        _ => Err(Error::new(option, format!("{text} is unknown"), "give 1.2 or 1.3")),
+    }
+}
+
 fn set_some<T>(
     to: &mut Option<T>,
     option: &str,
@@ -318,6 +354,11 @@ mod tests {
         };
         assert!(wrong(|args| args.key = Some("k".to_owned())).contains("--cert"));
         assert!(wrong(|args| args.cert = Some("c".to_owned())).contains("--key"));
+        let idle = MockServerArgs { tls_version: Some("1.3".to_owned()), ..MockServerArgs::default() };
+        assert!(asks(&idle, false).unwrap_err().to_string().contains("--tls-version"));
+        assert_eq!(asks(&idle, true).unwrap().version, Some(Version::Tls13));
+        let bad = MockServerArgs { tls_version: Some("1.1".to_owned()), ..MockServerArgs::default() };
+        assert!(asks(&bad, true).unwrap_err().to_string().contains("give 1.2 or 1.3"));
         assert!(wrong(|args| args.tls_cert_out = Some("c".to_owned())).contains("--tls"));
         let args = MockServerArgs { tls: true, ..MockServerArgs::default() };
         assert!(identity(&args, "mock.test").unwrap().is_some());

@@ -25,6 +25,7 @@ mod own_words;
 mod parquet_file;
 pub mod plan_from_args;
 pub mod presets;
+mod proxies;
 mod quick;
 mod rate_file;
 mod report;

@@ -191,6 +191,9 @@ impl Line {
                 self.emit_as(canonical, option, attached, rest)
             }
             Some(&Action::Same(canonical)) => self.emit_as(canonical, option, attached, rest),
+            Some(&Action::Set(canonical, value)) => {
+                self.emit_as(canonical, option, Some(value.to_owned()), &mut [].iter().peekable())
+            }
             Some(&Action::Convert(convert)) => {
                 let mut given = value(option, attached, rest)?;
                 loop {

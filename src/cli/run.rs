@@ -82,7 +82,7 @@ pub(super) fn carry_out(
     if !output.quiet {
         ready.notes.iter().for_each(|note| say(note));
     }
-    let around = lint::surroundings(&ready.target.routes, ready.facts.via.clone());
+    let around = lint::surroundings(&plan, &ready.target.routes, ready.facts.via.clone());
     // A server that will be emptied before each level has nothing left of them.
     let seen = ready.facts.seen_before.as_ref().filter(|_| !plan.target.reset_prefix_cache);
     let around = crate::plan::lint::Surroundings {

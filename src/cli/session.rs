@@ -1,6 +1,7 @@
 //! One run from a ready target to a saved file: files opened, engine driven, levels summarised, result written.
 
 mod others;
+pub(super) mod ports;
 mod saving;
 mod spools;
 mod telemetry;
@@ -36,6 +37,7 @@ use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
 use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
 use crate::sys::signals::Interrupts;
+use crate::sys::usage::Ports;
 use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
@@ -144,6 +146,7 @@ impl Session {
     pub(super) fn run(&self, plan: &Plan, ready: &Ready, files: Files) -> Result<Finished, Failure> {
         let limit = raise_descriptor_limit();
         check_descriptors(plan, limit)?;
+        let of_ports = ports::check(plan, &ready.target.routes, &Ports::read())?;
         reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
         let cores = shard_cores(&plan.client)?;
         let spools = Spools::open(plan, &files.destination)?;
@@ -161,9 +164,10 @@ impl Session {
         };
         let mut engine = LoadEngine::start(setup)?;
         let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
-        let mut notes: Vec<String> = unusable.into_iter().collect();
+        let mut notes: Vec<String> = unusable.into_iter().chain(of_ports).collect();
         notes.extend(quoted.as_ref().and_then(|block| plan_beyond(plan, block)));
-        let environment = EnvironmentBlock { selftest: quoted, ..self.environment(&engine, &cores, limit) };
+        let environment =
+            EnvironmentBlock { selftest: quoted, ..self.environment(plan, (&engine, &cores, limit)) };
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
@@ -205,7 +209,7 @@ impl Session {
         let environment = EnvironmentBlock {
             driver: Some("none: simulated".to_owned()),
             clock: Some(VIRTUAL_CLOCK.to_owned()),
-            ..self.machine()
+            ..self.machine(plan)
         };
         self.write_up(plan, (facts, environment, &target.content), driven, (spools, files))
     }
@@ -288,7 +292,11 @@ impl Session {
         self.clock.now().as_secs_f64() + 1.5 * last <= self.ends_within_s
     }
 
-    fn environment(&self, engine: &LoadEngine, cores: &[Option<u32>], limit: u64) -> EnvironmentBlock {
+    fn environment(
+        &self,
+        plan: &Plan,
+        (engine, cores, limit): (&LoadEngine, &[Option<u32>], u64),
+    ) -> EnvironmentBlock {
         let driver = match engine.kernel() {
             Kernel::Epoll => "epoll",
             Kernel::IoUring => "io_uring",
@@ -303,12 +311,12 @@ impl Session {
             driver: Some(driver.to_owned()),
             open_files_max: Some(limit),
             clock: Some(clock.to_owned()),
-            ..self.machine()
+            ..self.machine(plan)
         }
     }
 
     /// What is true of the machine, whatever runs on it.
-    fn machine(&self) -> EnvironmentBlock {
+    fn machine(&self, plan: &Plan) -> EnvironmentBlock {
         let host = Host::read();
         EnvironmentBlock {
             command_line: self.typed.clone(),
@@ -319,7 +327,7 @@ impl Session {
             cores_machine: host.cores,
             cores_usable: u32::try_from(usable_cores().len()).ok(),
             memory_bytes: host.memory_bytes,
-            proxies: super::lint::proxies(),
+            proxies: super::proxies::ignored(plan),
             ..EnvironmentBlock::default()
         }
     }

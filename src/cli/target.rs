@@ -1,13 +1,16 @@
 //! From the plan's endpoints to a target that can be loaded: resolved, ready, with a model, probed.
 
+mod trust;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{Framing, Text};
 use crate::cli::failure::Failure;
+use crate::cli::proxies;
 use crate::cli::tokens::{self, Asked};
 use crate::load::probe::{self, ProbeError, ServerFacts};
-use crate::load::{Route, RouteError, RouteParts, Target, tls};
+use crate::load::{Route, RouteError, RouteParts, Target, Way};
 use crate::plan::{Endpoint, Plan, Secrets};
 use crate::run_file::schema::TargetBlock;
 use crate::sys::clock::RunClock;
@@ -61,6 +64,7 @@ pub(super) fn ready(
     }
     let addresses = routes.iter().flat_map(|route| &route.addresses).map(ToString::to_string).collect();
     let routes_here = routes.iter().any(Route::is_on_this_host);
+    notes.extend(proxies::note(plan).filter(|_| !routes_here));
     let target = of(plan, routes, script)?;
     let facts = TargetBlock {
         kind: Some(facts.kind().to_owned()),
@@ -145,19 +149,8 @@ pub(super) fn content(plan: &Plan, script: Option<Script>) -> Result<Content, Fa
 
 /// Resolves every endpoint of the plan.
 pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failure> {
-    let pem = match &plan.target.tls.cacert {
-        None => None,
-        Some(path) => {
-            let read = std::fs::read(path);
-            Some(read.map_err(|error| {
-                Failure::bad(format!("--cacert {path}: {error}; name a readable PEM file"))
-            })?)
-        }
-    };
-    let needs_tls = plan.target.endpoints.iter().any(|endpoint| endpoint.url.starts_with("https"));
-    // Without https nothing is verified, and a machine without root certificates may still load a plain server.
-    let config = tls::config(plan.target.tls.insecure || !needs_tls, pem.as_deref())
-        .map_err(|error| Failure::bad(format!("--cacert: {error}")))?;
+    let config = trust::config(&plan.target)?;
+    let way = Way { connections: Some(&plan.target.connections), sni: plan.target.tls.sni.as_deref() };
     let mut routes = Vec::new();
     for endpoint in &plan.target.endpoints {
         let address = endpoint.address().map_err(Failure::bad)?;
@@ -169,12 +162,14 @@ pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failu
             tls: Arc::clone(&config),
         };
         let url = &endpoint.url;
-        let route = Route::new(parts).and_then(|route| route.with_filled(filled));
+        let route = Route::along(parts, way).and_then(|route| route.with_filled(filled));
         routes.push(route.map_err(|error| match error {
             RouteError::Resolve(_) => {
-                Failure::unreachable(format!("{url}: {error}; check the host in --base-url"))
+                Failure::unreachable(format!("{url}: {error}; check the host in --base-url and --connect-to"))
             }
-            RouteError::Head(_) | RouteError::ServerName => Failure::bad(format!("{url}: {error}")),
+            RouteError::Head(_) | RouteError::ServerName | RouteError::ConnectTo(_) => {
+                Failure::bad(format!("{url}: {error}"))
+            }
         })?);
     }
     Ok(routes)

@@ -1,6 +1,5 @@
 //! One connection of a shard: its socket, its state, the request on it.
 
-use core::net::SocketAddr;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::load::target::TlsRoute;
 use crate::load::throttle::Throttle;
 use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{Peer, Socket};
 use crate::time::Stamp;
 use crate::workload::trace::Entry;
 
@@ -22,6 +21,8 @@ pub(super) enum State {
     Closed,
     /// Waiting for the peer to accept, or for the TLS handshake.
     Opening,
+    /// The same before a level, for no request yet.
+    Warming,
     /// Open, without a request.
     Idle,
     /// A request is being sent or answered.
@@ -36,6 +37,13 @@ pub(super) struct Connection {
     pub(super) state: State,
     pub(super) socket: Option<Socket>,
     pub(super) transport: Transport,
+    /// When its socket was asked for, and how many requests it has taken since.
+    pub(super) opened: Stamp,
+    pub(super) served: u32,
+    /// Since when the TLS handshake goes on: from the moment the connection under it stands.
+    pub(super) shaking_since: Option<Stamp>,
+    /// How long the handshake took, and whether it took up an earlier session.
+    pub(super) handshake: Option<(Duration, bool)>,
     pub(super) route: usize,
     /// Which of the route's addresses it goes to, and how many have been tried for this request.
     pub(super) address: usize,
@@ -82,6 +90,10 @@ impl Connection {
             state: State::Closed,
             socket: None,
             transport: Transport::Plain,
+            opened: Stamp::ZERO,
+            served: 0,
+            shaking_since: None,
+            handshake: None,
             route: 0,
             address: 0,
             tried: 0,
@@ -114,12 +126,7 @@ impl Connection {
     }
 
     /// Starts connecting to `address`, with kernel stamps on its reads if `stamped`.
-    pub(super) fn open(
-        &mut self,
-        address: SocketAddr,
-        tls: Option<&TlsRoute>,
-        stamped: bool,
-    ) -> io::Result<()> {
+    pub(super) fn open(&mut self, address: &Peer, tls: Option<&TlsRoute>, stamped: bool) -> io::Result<()> {
         self.close();
         self.transport = match tls {
             Some(tls) => Transport::tls(&tls.config, &tls.name)?,
@@ -137,6 +144,8 @@ impl Connection {
         self.retransmits = 0;
         self.state = State::Opening;
         self.reused = false;
+        self.served = 0;
+        (self.shaking_since, self.handshake) = (None, None);
         self.read_no = 0;
         Ok(())
     }

@@ -12,8 +12,9 @@ use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
 use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
-use crate::load::leg::{Halt, Leg, Order, Part, Reply};
+use crate::load::leg::{Halt, Kept, Leg, Order, Part, Reply};
 use crate::load::permits::Permits;
+use crate::load::pools::Pools;
 use crate::load::prefix_cache::Resets;
 use crate::load::replay::{self, Replayed};
 use crate::load::shard::{Equipment, Shard};
@@ -73,6 +74,8 @@ pub struct LoadEngine {
     kernel: Kernel,
     stamps: Stamps,
     resets: Resets,
+    /// The limit on connections, if the plan has one.
+    pools: Option<Arc<Pools>>,
     /// Keeps the kernel's stamps on from before the first connection to the end.
     _stamping: Option<Stamping>,
 }
@@ -113,7 +116,13 @@ impl LoadEngine {
             }
             shards.push(handle);
         }
+        let limit = setup.plan.target.connections.max.map(|max| setup.plan.own_share().count_u32(max).max(1));
+        let pools = limit.map(|limit| {
+            let wakers = shards.iter().map(|shard: &Handle| Arc::clone(&shard.waker)).collect();
+            Arc::new(Pools::new(limit, setup.target.routes.len(), wakers))
+        });
         Ok(LoadEngine {
+            pools,
             setup,
             shards,
             replies,
@@ -167,7 +176,9 @@ impl LoadEngine {
             Leg::planned(&self.setup.plan, target, self.setup.ask.clone(), level, (ordinal, phase, cut));
         let share = self.setup.plan.own_share();
         let permits = level.load.cap.map(|cap| Permits::new(share.count_u32(cap), wakers));
-        Leg { permits, ..leg }
+        let warm = share.count_u32(self.setup.plan.target.connections.prewarm);
+        let connections = Kept { pools: self.pools.clone(), warm: (warm, 1), ..leg.connections };
+        Leg { permits, connections, ..leg }
     }
 
     /// Sends the warm-up requests of a level.
@@ -239,8 +250,10 @@ impl LoadEngine {
                 replicas: Vec::new(),
             });
         }
-        let leg = Arc::new(leg);
         let working = parts.len();
+        let mut leg = leg;
+        leg.connections.warm.1 = working;
+        let leg = Arc::new(leg);
         let before: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
         for (part, shard) in parts.into_iter().zip(&self.shards) {
             // A shard that is gone is noticed below, by its missing reply.

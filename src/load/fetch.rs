@@ -2,10 +2,10 @@
 //!
 //! Blocking, on a fresh connection, read through the same [`Exchange`] as the measured requests or as plain bytes.
 
-use core::net::SocketAddr;
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::exchange::{Arrival, Ask, Exchange, NoSink, Progress};
 use crate::load::target::{Route, RouteError};
 use crate::metrics::{Record, TimeoutPhase};
 use crate::sys::clock::RunClock;
+use crate::sys::socket::Peer;
 use crate::time::Stamp;
 use crate::wire::http::{Limits, Part, Response};
 use crate::wire::json::Json;
@@ -67,8 +68,39 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection that blocks.
 enum Line {
-    Plain(TcpStream),
-    Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
+    Plain(Stream),
+    Tls(Box<rustls::StreamOwned<rustls::ClientConnection, Stream>>),
+}
+
+/// What it goes over.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Unix(stream) => stream.flush(),
+        }
+    }
 }
 
 /// Fetches `path` of an endpoint with GET; `limit` is on connecting, on each silence, and on the whole answer.
@@ -229,23 +261,35 @@ fn open(route: &Route, limit: Duration) -> Result<Line, FetchError> {
     Ok(Line::Tls(Box::new(line)))
 }
 
-fn connect(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
+fn connect(peers: &[Peer], limit: Duration) -> io::Result<Stream> {
     let mut last = io::Error::other("no address to connect to");
-    for address in addresses {
-        match TcpStream::connect_timeout(address, limit) {
-            Ok(stream) => {
+    for peer in peers {
+        let stream = match peer {
+            Peer::Inet(address) => TcpStream::connect_timeout(address, limit).and_then(|stream| {
                 stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
+                Ok(Stream::Tcp(stream))
+            }),
+            Peer::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        };
+        match stream {
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-fn set_silence(stream: &TcpStream, limit: Duration) -> io::Result<()> {
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))
+fn set_silence(stream: &Stream, limit: Duration) -> io::Result<()> {
+    match stream {
+        Stream::Tcp(stream) => {
+            stream.set_read_timeout(Some(limit))?;
+            stream.set_write_timeout(Some(limit))
+        }
+        Stream::Unix(stream) => {
+            stream.set_read_timeout(Some(limit))?;
+            stream.set_write_timeout(Some(limit))
+        }
+    }
 }
 
 impl Line {
@@ -313,7 +357,7 @@ mod tests {
             }
         });
         let address = Endpoint::parse(&url).unwrap();
-        let tls = tls::config(true, None).unwrap();
+        let tls = tls::config(&tls::Trust::anyone()).unwrap();
         Route::new(RouteParts { address: &address, path: "/".to_owned(), headers: Vec::new(), tls }).unwrap()
     }
 

@@ -10,12 +10,13 @@ use crate::load::agenda::{ClosedLoop, Due, Schedule};
 use crate::load::assemble::seconds;
 use crate::load::outstanding::Outstanding;
 use crate::load::permits::Permits;
+use crate::load::pools::Pools;
 use crate::load::replay::Replayed;
 use crate::load::replicas::Replicas;
 use crate::load::target::Target;
 use crate::load::until::{self, Reach, Watch};
 use crate::metrics::{Class, Flags, Phase, Record, Tally};
-use crate::plan::{Burn, Level, Limits, Plan, Timestamps};
+use crate::plan::{Burn, Connections, Level, Limits, Plan, Timestamps};
 use crate::run::{Example, ShardCheck};
 use crate::summary::precision::{Observation, Observed};
 use crate::time::Stamp;
@@ -36,6 +37,8 @@ pub(crate) struct Leg {
     pub limits: Spans,
     /// The cap, in a capped open loop.
     pub permits: Option<Permits>,
+    /// How connections are kept, and how many there may be.
+    pub connections: Kept,
     /// Requests under way at each endpoint, where sends go by them.
     pub outstanding: Option<Outstanding>,
     /// Who answers, where that is told apart.
@@ -56,6 +59,26 @@ pub(crate) struct Leg {
     pub observed: Option<Observed>,
     /// Common start, reach and stop, set by the coordinator.
     pub signal: Signal,
+}
+
+/// The connections of a leg.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// The plan's settings.
+    pub settings: Connections,
+    /// Most connections to each endpoint, where there is a limit.
+    pub pools: Option<Arc<Pools>>,
+    /// Connections of this process to each endpoint that stand before the leg begins, and the shards that open them.
+    pub warm: (u32, usize),
+}
+
+impl Kept {
+    /// How many of them the shard at `place` opens.
+    #[must_use]
+    pub(crate) fn warm_of(&self, place: usize) -> usize {
+        let (all, shards) = (self.warm.0 as usize, self.warm.1.max(1));
+        all / shards + usize::from(place < all % shards)
+    }
 }
 
 /// Time limits of a request; `Duration::MAX` where there is none.
@@ -213,6 +236,7 @@ impl Leg {
             seed: plan.level_seed(ordinal),
             limits: Spans::from(&plan.limits),
             permits: None,
+            connections: Kept { settings: plan.target.connections.clone(), ..Kept::default() },
             from_plan: level.load.judged_from_plan(),
             keep_chunks: plan.keep.chunks,
             timestamps: plan.client.timestamps,

@@ -15,6 +15,7 @@ mod leg;
 mod limits;
 mod outstanding;
 mod permits;
+mod pools;
 mod prefix_cache;
 pub mod probe;
 pub(crate) mod replay;
@@ -35,7 +36,7 @@ mod wall;
 
 pub use coordinator::{LoadEngine, Setup};
 pub use spool::{Spool, SpoolFiles, SpoolSender, Spooled};
-pub use target::{Route, RouteError, RouteParts, Target, TlsRoute};
+pub use target::{Route, RouteError, RouteParts, Target, TlsRoute, Way};
 
 /// The parts of a shard that know neither sockets nor clocks: the virtual engine is made of them as well.
 pub(crate) mod virtually {

@@ -4,13 +4,16 @@
 //! [`Pace`], reads what has come, stamps it at once, feeds the exchanges, and looks at the schedule again after every
 //! few events, so that a send is not late because many events came.
 
+mod admitting;
 mod ends;
 mod hearing;
 mod receiving;
+mod resting;
 mod ringing;
 mod sending;
 mod showing;
 mod ticking;
+mod warming;
 mod work;
 
 use std::io;
@@ -20,19 +23,25 @@ use std::time::Duration;
 
 use crate::load::agenda::Agenda;
 use crate::load::alarms::Alarms;
+use crate::load::assemble::seconds;
 use crate::load::connection::{Connection, LANES, State};
 use crate::load::deadlines::Deadlines;
 use crate::load::gauges::Gauges;
 use crate::load::leg::{Halt, Order, Part, Reply, ShardReport};
+use crate::load::pools::Pools;
 use crate::load::requests::Requests;
 use crate::load::spool::SpoolSender;
 use crate::load::wall::Wall;
 use crate::metrics::LiveShard;
 use crate::pace::Pace;
+use crate::plan::Connections;
 use crate::sys::cpu::thread_cpu_ns;
 use crate::time::Stamp;
 use crate::wire::json::Json;
 
+use resting::OfSessions;
+
+pub(crate) use admitting::Queued;
 pub(crate) use ends::REFUSED_PAUSE;
 pub(crate) use hearing::{Ear, Gatherer};
 pub(crate) use showing::Showing;
@@ -52,6 +61,15 @@ pub(super) struct Shard {
     spare: Vec<u32>,
     /// Idle connections by [lane](Connection::lane), the one used last on top: fewer stay warm, and the others age out.
     idle: Vec<Vec<u32>>,
+    /// Idle connections that are kept for the sessions under way.
+    of_sessions: OfSessions,
+    /// Those that go to a request of ours that waits for one.
+    handed: Vec<u32>,
+    /// How the plan has connections kept, and the age that they may reach.
+    settings: Connections,
+    max_age: Option<Duration>,
+    /// The limit on them over all shards, if there is one.
+    pools: Option<Arc<Pools>>,
     /// Which address of each route last accepted a connection.
     preferred: Vec<usize>,
     deadlines: Deadlines,
@@ -91,6 +109,11 @@ impl Shard {
             connections: Vec::new(),
             spare: Vec::new(),
             idle: Vec::new(),
+            of_sessions: OfSessions::default(),
+            handed: Vec::new(),
+            settings: Connections::default(),
+            max_age: None,
+            pools: None,
             preferred: Vec::new(),
             deadlines: Deadlines::new(now),
             alarms: Alarms::default(),
@@ -109,7 +132,8 @@ impl Shard {
     pub(super) async fn run(mut self, orders: Receiver<Order>, replies: Sender<Reply>) -> io::Result<()> {
         loop {
             // A wake is taken before its cause is looked for: one that comes after the look ends the sleep.
-            self.tend_idle()?;
+            self.tend_idle(None)?;
+            self.evict();
             match orders.try_recv() {
                 Ok(order) => {
                     let report = self.run_leg(order, &replies).await?;
@@ -123,15 +147,18 @@ impl Shard {
         }
     }
 
-    /// Between legs: connections that the peer closes are dropped.
-    fn tend_idle(&mut self) -> io::Result<()> {
+    /// Between legs: connections that the peer closes are dropped, and those that are opened beforehand go on.
+    fn tend_idle(&mut self, mut work: Option<&mut Work>) -> io::Result<()> {
         let count = self.pace.poll()?;
         for place in 0..count {
             if let Some(ready) = self.pace.ready(place)
                 && let Some(slot) = self.slot_of(ready.token)
-                && self.connections[slot].state == State::Idle
             {
-                self.drop_idle(slot);
+                match self.connections[slot].state {
+                    State::Idle => self.on_idle_ready(slot),
+                    State::Warming => self.on_warming(work.as_deref_mut(), slot, ready),
+                    State::Closed | State::Opening | State::Busy => {}
+                }
             }
         }
         Ok(())
@@ -142,6 +169,9 @@ impl Shard {
         let routes = leg.target.routes.len();
         self.idle.resize_with(routes * LANES, Vec::new);
         self.preferred.resize(routes, 0);
+        self.settings.clone_from(&leg.connections.settings);
+        self.max_age = self.settings.max_age_s.map(seconds);
+        self.pools.clone_from(&leg.connections.pools);
         let (mut agenda, recorded) = match order.part {
             Part::Closed(users) => (Agenda::closed(&users), None),
             Part::Open(schedule) => (Agenda::open(schedule), None),
@@ -153,10 +183,12 @@ impl Shard {
         work.check.core = self.core;
         work.showing = Showing::new(self.live.clone(), leg.phase, self.gauges.read().events);
         work.prepare_check(self.wall.is_some());
+        self.warm(&mut work).await?;
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
         let start = loop {
-            self.tend_idle()?;
+            self.tend_idle(Some(&mut work))?;
+            self.evict();
             if let Some(start) = leg.signal.start() {
                 break start;
             }
@@ -178,6 +210,10 @@ impl Shard {
         self.alarms.clear();
         self.work_off(&mut work, replies).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
+        self.close_sessions();
+        if let Some(pools) = &self.pools {
+            pools.withdraw(self.place);
+        }
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
             work.check.wall = wall.take_check();
@@ -212,6 +248,9 @@ impl Shard {
             self.tick(work, now);
             self.check_deadlines(work, now);
             self.check_end(work, now);
+            if !self.handed.is_empty() {
+                self.send_due(work);
+            }
             let busy = self.connections.iter().filter(|one| one.state == State::Busy);
             if let Some(sample) = work.answer(now, busy.map(|one| one.exchange.record())) {
                 // A coordinator that has gone is noticed at the end of the leg.

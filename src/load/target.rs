@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use std::fmt;
 use std::io;
 use std::net::{ToSocketAddrs as _, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::api::request::Template;
 use crate::api::request::Texts;
 use crate::api::talk::History;
 use crate::api::{Filling, Text};
-use crate::plan::{Address, Level, Scheme};
+use crate::plan::{self, Address, Connections, Level, Reuse, Scheme};
+use crate::sys::socket::Peer;
 use crate::wire::http::{EncodeError, RequestHead};
 use crate::workload::trace::Entry;
 use crate::workload::{Content, Item, Mix, Routing};
@@ -38,7 +40,7 @@ pub struct Target {
 #[derive(Clone)]
 pub struct Route {
     /// Its addresses, tried in this order; empty only for a route that leads nowhere.
-    pub addresses: Vec<SocketAddr>,
+    pub addresses: Vec<Peer>,
     /// TLS, for `https`.
     pub tls: Option<TlsRoute>,
     /// Value of the `Host` field.
@@ -74,6 +76,15 @@ pub struct RouteParts<'a> {
     pub tls: Arc<rustls::ClientConfig>,
 }
 
+/// How an endpoint is reached where that is not as its URL says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way<'a> {
+    /// Other addresses, a Unix socket, a connection for each request; absent: as the URL says.
+    pub connections: Option<&'a Connections>,
+    /// The name to ask for and to verify in place of the URL's.
+    pub sni: Option<&'a str>,
+}
+
 /// Why an endpoint cannot be used.
 #[derive(Debug)]
 pub enum RouteError {
@@ -83,6 +94,8 @@ pub enum RouteError {
     Resolve(io::Error),
     /// The host is no name that TLS can verify.
     ServerName,
+    /// A rule for where to connect is none.
+    ConnectTo(plan::Error),
 }
 
 /// How long a name may take to be resolved.
@@ -94,16 +107,28 @@ impl Route {
     /// # Errors
     /// [`RouteError`].
     pub fn new(parts: RouteParts<'_>) -> Result<Route, RouteError> {
-        let RouteParts { address, path, headers, tls } = parts;
+        Route::along(parts, Way::default())
+    }
+
+    /// The same on another way.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    pub fn along(parts: RouteParts<'_>, way: Way<'_>) -> Result<Route, RouteError> {
+        let RouteParts { address, path, mut headers, tls } = parts;
+        if way.connections.is_some_and(|settings| settings.reuse == Reuse::Never) {
+            headers.push(("Connection".to_owned(), "close".to_owned()));
+        }
         let tls = match address.scheme {
             Scheme::Http => None,
             Scheme::Https => {
-                let name = ServerName::try_from(address.host.clone()).map_err(|_| RouteError::ServerName)?;
+                let name = way.sni.unwrap_or(&address.host).to_owned();
+                let name = ServerName::try_from(name).map_err(|_| RouteError::ServerName)?;
                 Some(TlsRoute { config: tls, name })
             }
         };
         let route = Route::nowhere(&address.authority(), &path, headers)?;
-        let addresses = resolve(&address.host, address.port).map_err(RouteError::Resolve)?;
+        let addresses = peers(address, way.connections)?;
         Ok(Route { addresses, tls, ..route })
     }
 
@@ -151,14 +176,17 @@ impl Route {
     /// is sent to find out.
     #[must_use]
     pub fn is_on_this_host(&self) -> bool {
-        let own = |to: &SocketAddr| {
+        let own = |to: SocketAddr| {
             let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             // Connecting a datagram socket only makes the kernel choose where it would send from.
             let from =
                 UdpSocket::bind(any).and_then(|socket| socket.connect(to).and_then(|()| socket.local_addr()));
             from.is_ok_and(|from| from.ip() == to.ip())
         };
-        self.addresses.iter().any(|address| address.ip().is_loopback() || own(address))
+        self.addresses.iter().any(|peer| match peer {
+            Peer::Inet(address) => address.ip().is_loopback() || own(*address),
+            Peer::Unix(_) => true,
+        })
     }
 
     /// The head of a GET request for `path`.
@@ -232,6 +260,7 @@ impl fmt::Display for RouteError {
             RouteError::Head(error) => write!(f, "the request cannot be sent: {error}"),
             RouteError::Resolve(error) => write!(f, "the name cannot be resolved: {error}"),
             RouteError::ServerName => f.write_str("the host is no name that a certificate can carry"),
+            RouteError::ConnectTo(error) => error.fmt(f),
         }
     }
 }
@@ -252,6 +281,21 @@ fn encode(
     let request = RequestHead { method, path, host, headers: &headers, body_bytes };
     request.encode(&mut head).map_err(RouteError::Head)?;
     Ok(head)
+}
+
+/// Whom connections for `address` are opened to.
+fn peers(address: &Address, settings: Option<&Connections>) -> Result<Vec<Peer>, RouteError> {
+    let socket = settings.and_then(|settings| settings.unix_socket.as_deref()).or(address.unix.as_deref());
+    if let Some(path) = socket {
+        return Ok(vec![Peer::Unix(Path::new(path).into())]);
+    }
+    let destination = settings.map(|settings| settings.destination(&address.host, address.port));
+    let (host, port) = destination
+        .transpose()
+        .map_err(RouteError::ConnectTo)?
+        .unwrap_or_else(|| (address.host.clone(), address.port));
+    let addresses = resolve(&host, port).map_err(RouteError::Resolve)?;
+    Ok(addresses.into_iter().map(Peer::Inet).collect())
 }
 
 /// The system's resolver blocks and may take minutes; it gets a thread of its own and a limit.
@@ -430,10 +474,35 @@ mod tests {
     }
 
     #[test]
+    fn a_route_goes_along_its_way() {
+        let address = crate::plan::Endpoint::parse("https://name.invalid:8443/v1").unwrap();
+        let of = |settings: &Connections, sni: Option<&str>| {
+            let tls = crate::load::tls::config(&crate::load::tls::Trust::anyone()).unwrap();
+            let parts = RouteParts { address: &address, path: "/x".to_owned(), headers: Vec::new(), tls };
+            Route::along(parts, Way { connections: Some(settings), sni }).unwrap()
+        };
+        let to = Connections {
+            connect_to: vec!["name.invalid:8443:127.0.0.2:".to_owned()],
+            ..Connections::default()
+        };
+        let route = of(&to, Some("other.example"));
+        assert_eq!(route.addresses, [Peer::Inet("127.0.0.2:8443".parse().unwrap())]);
+        assert_eq!(route.authority, "name.invalid:8443");
+        assert_eq!(route.tls.unwrap().name, ServerName::try_from("other.example").unwrap());
+        let unix = Connections { unix_socket: Some("/run/x".to_owned()), ..Connections::default() };
+        assert_eq!(of(&unix, None).addresses, [Peer::Unix(Path::new("/run/x").into())]);
+        let never = Connections { reuse: Reuse::Never, ..unix };
+        let (mut bytes, filling) = (Vec::new(), Filling::default());
+        of(&never, None).post(b"{}", &filling, &mut bytes);
+        assert!(String::from_utf8(bytes).unwrap().contains("\r\nConnection: close\r\n"));
+    }
+
+    #[test]
     fn this_machine_is_known_by_its_addresses() {
         let to = |addresses: &[&str]| {
             let mut route = Route::nowhere("h", "/", Vec::new()).expect("a plain head");
-            route.addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+            route.addresses =
+                addresses.iter().map(|text| Peer::Inet(text.parse().expect("an address"))).collect();
             route.is_on_this_host()
         };
         assert!(to(&["127.0.0.1:80"]) && to(&["192.0.2.1:80", "[::1]:80"]));

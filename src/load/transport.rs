@@ -5,8 +5,8 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, HandshakeKind};
 
 use crate::sys::socket::Socket;
 
@@ -41,6 +41,12 @@ impl Transport {
         Ok(Transport::Tls(Box::new(connection)))
     }
 
+    /// Whether bytes travel as they are.
+    #[must_use]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Transport::Plain)
+    }
+
     /// Whether requests may be sent.
     #[must_use]
     pub(super) fn is_ready(&self) -> bool {
@@ -48,6 +54,12 @@ impl Transport {
             Transport::Plain => true,
             Transport::Tls(tls) => !tls.is_handshaking(),
         }
+    }
+
+    /// Whether the TLS session is that of an earlier connection.
+    #[must_use]
+    pub(super) fn is_resumed(&self) -> bool {
+        matches!(self, Transport::Tls(tls) if tls.handshake_kind() == Some(HandshakeKind::Resumed))
     }
 
     /// Hands `request` from `*written` on to the kernel; `true` once all of it is there.

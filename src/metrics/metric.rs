@@ -53,6 +53,10 @@ pub enum Metric {
     E2ePlan,
     /// End of the response from the planned send.
     StreamPlan,
+    /// Time to a connection of its own, without TLS; undefined on one that stood.
+    TcpConnect,
+    /// TLS handshake of a connection of its own; undefined on one that stood.
+    TlsHandshake,
 }
 
 /// What the values of a metric count.
@@ -80,7 +84,7 @@ impl Metric {
     pub const COUNT: usize = Metric::ALL.len();
 
     /// Every metric, in the order of its places.
-    pub const ALL: [Metric; 20] = [
+    pub const ALL: [Metric; 22] = [
         Metric::CapWait,
         Metric::ScheduleDelay,
         Metric::Connect,
@@ -101,6 +105,8 @@ impl Metric {
         Metric::TtfaPlan,
         Metric::E2ePlan,
         Metric::StreamPlan,
+        Metric::TcpConnect,
+        Metric::TlsHandshake,
     ];
 
     /// The name in files.
@@ -127,6 +133,8 @@ impl Metric {
             Metric::TtfaPlan => "ttfa_plan",
             Metric::E2ePlan => "e2e_plan",
             Metric::StreamPlan => "stream_plan",
+            Metric::TcpConnect => "tcp_connect",
+            Metric::TlsHandshake => "tls_handshake",
         }
     }
 
@@ -171,6 +179,8 @@ impl Metric {
                 | Metric::Ttfb
                 | Metric::Stream
                 | Metric::StreamPlan
+                | Metric::TcpConnect
+                | Metric::TlsHandshake
         )
     }
 
@@ -199,6 +209,8 @@ impl Metric {
             Metric::TtfaPlan => whole(record.ttfa_plan_ns()),
             Metric::E2ePlan => whole(record.e2e_plan_ns()),
             Metric::StreamPlan => whole(Some(record.stream_plan_ns())),
+            Metric::TcpConnect => whole(record.tcp_connect_ns()),
+            Metric::TlsHandshake => whole(record.tls_handshake_ns()),
         }
     }
 
@@ -247,6 +259,7 @@ impl std::error::Error for UnknownMetric {}
 mod tests {
     use super::*;
     use crate::metrics::outcome::Outcome;
+    use crate::metrics::record::{Flags, Handshake};
     use crate::time::Stamp;
 
     #[test]
@@ -270,6 +283,8 @@ mod tests {
         (record.kernel_first, record.end) = (Some(at(1202)), at(2210));
         (record.output_tokens, record.events, record.tokens_after_first) = (Some(41), 30, Some(50));
         record.stall_ns = Some(77_000_000);
+        record.flags.insert(Flags::FRESH_CONNECTION);
+        record.handshake = Some(Handshake::of(std::time::Duration::from_nanos(1 << 20), false));
         let expected_ms = [
             (Metric::CapWait, 1.0),
             (Metric::ScheduleDelay, 2.0),
@@ -287,6 +302,8 @@ mod tests {
             (Metric::TtfaPlan, 303.0),
             (Metric::E2ePlan, 1203.0),
             (Metric::StreamPlan, 1210.0),
+            (Metric::TcpConnect, 3.951_424),
+            (Metric::TlsHandshake, 1.048_576),
         ];
         for (metric, ms) in expected_ms {
             assert_eq!(metric.of(&record), Some(ms * 1e6), "{}", metric.name());

@@ -20,6 +20,6 @@ pub use live::{Live, LiveShard};
 pub use meter::Meter;
 pub use metric::Metric;
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
-pub use record::{Flags, Phase, Record, TokenSource};
+pub use record::{Flags, Handshake, Phase, Record, TokenSource};
 pub use slo::Slo;
 pub use tally::Tally;

@@ -74,10 +74,12 @@ pub enum Kind {
     Tls = 13,
     /// The framing was cut.
     Truncated = 14,
-    /// Host or network unreachable, or no local port or descriptor left.
+    /// Host or network unreachable, or no descriptor left.
     Unreachable = 15,
     /// A compressed body that was not asked for.
     UnsupportedEncoding = 16,
+    /// This machine has no port left towards the server (`EADDRNOTAVAIL`).
+    NoLocalPort = 17,
 }
 
 /// Class, kind and HTTP status of a finished request.
@@ -121,7 +123,7 @@ const CLASSES: [Class; 14] = [
     Class::Unfinished,
 ];
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind::None,
     Kind::BadJson,
     Kind::Dns,
@@ -139,6 +141,7 @@ const KINDS: [Kind; 17] = [
     Kind::Truncated,
     Kind::Unreachable,
     Kind::UnsupportedEncoding,
+    Kind::NoLocalPort,
 ];
 
 impl Class {
@@ -201,6 +204,7 @@ impl Kind {
             Kind::Truncated => "truncated",
             Kind::Unreachable => "unreachable",
             Kind::UnsupportedEncoding => "unsupported_encoding",
+            Kind::NoLocalPort => "no_local_port",
         }
     }
 }
@@ -267,7 +271,7 @@ mod tests {
             assert_eq!(Kind::from_code(*kind as u8), Some(*kind));
         }
         assert_eq!(Class::from_code(14), None);
-        assert_eq!(Kind::from_code(17), None);
+        assert_eq!(Kind::from_code(18), None);
     }
 
     #[test]

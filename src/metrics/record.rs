@@ -5,6 +5,9 @@
 //! fixed size); `metrics::tally` pools them in histograms.
 
 mod bytes;
+mod handshake;
+
+pub use handshake::Handshake;
 
 use crate::metrics::outcome::{Class, Kind, Outcome};
 use crate::time::Stamp;
@@ -162,6 +165,8 @@ pub struct Record {
     pub start: Stamp,
     /// Connection ready.
     pub conn: Option<Stamp>,
+    /// The TLS handshake of the connection that was opened for it; `None` without TLS, and where the connection stood.
+    pub handshake: Option<Handshake>,
     /// Last request byte handed to the kernel.
     pub sent: Option<Stamp>,
     /// First response byte.
@@ -220,6 +225,7 @@ impl Record {
             permit: plan,
             start: plan,
             conn: None,
+            handshake: None,
             sent: None,
             byte: None,
             first: None,
@@ -265,6 +271,20 @@ impl Record {
     #[must_use]
     pub fn connect_ns(&self) -> Option<u64> {
         self.conn.map(|at| at.nanos_since(self.start))
+    }
+
+    /// Time to a connection that was opened for it, without the TLS handshake, ns: `conn - start - tls_handshake`. `None`
+    /// on one that stood. Of a request that was sent again it holds the first attempt as well.
+    #[must_use]
+    pub fn tcp_connect_ns(&self) -> Option<u64> {
+        let whole = self.connect_ns().filter(|_| self.flags.contains(Flags::FRESH_CONNECTION))?;
+        Some(whole.saturating_sub(self.tls_handshake_ns().unwrap_or(0)))
+    }
+
+    /// TLS handshake of a connection that was opened for it, ns, from the moment the connection under it stands.
+    #[must_use]
+    pub fn tls_handshake_ns(&self) -> Option<u64> {
+        self.handshake.map(Handshake::ns)
     }
 
     /// First response byte, ns: `byte - start`.
@@ -452,6 +472,7 @@ mod tests {
             permit: at(1001),
             start: at(1002),
             conn: Some(at(1003)),
+            handshake: Some(Handshake::of(std::time::Duration::from_micros(400), true)),
             sent: Some(at(1004)),
             byte: Some(at(1100)),
             first: Some(at(1200)),
@@ -479,6 +500,10 @@ mod tests {
         let r = full();
         assert_eq!(r.cap_wait_ns(), 1_000_000);
         assert_eq!(r.schedule_delay_ns(), 1_000_000);
+        assert_eq!(r.connect_ns(), Some(1_000_000));
+        assert_eq!((r.tcp_connect_ns(), r.tls_handshake_ns()), (Some(600_000), Some(400_000)));
+        let reused = Record { flags: Flags::FROM_PLAN, handshake: None, ..r };
+        assert_eq!((reused.tcp_connect_ns(), reused.tls_handshake_ns()), (None, None));
         assert_eq!(r.ttft_ns(), Some(198_000_000));
         assert_eq!(r.ttft_plan_ns(), Some(200_000_000));
         assert_eq!(r.ttfa_ns(), Some(298_000_000));

@@ -126,13 +126,18 @@ impl Connection {
 
     /// When [`Connection::release`] is to be called.
     pub(super) fn held_until(&self) -> Option<Stamp> {
-        self.hold.as_ref().map(|hold| hold.until)
+        self.transport.held_until().or_else(|| self.hold.as_ref().map(|hold| hold.until))
     }
 
     /// Bytes have come, or the end.
     pub(super) fn on_readable(&mut self, key: Key, desk: &mut Desk) {
-        let intake = self.transport.receive(&mut desk.buffer, &mut self.inbox);
+        let before = desk.clock.now();
+        let intake = self.transport.receive(&mut desk.buffer, &mut self.inbox, before);
         let now = desk.clock.now();
+        if let Some(resumed) = self.transport.take_handshake() {
+            let truth = &mut desk.book().truth;
+            *(if resumed { &mut truth.tls_resumed } else { &mut truth.tls_full }) += 1;
+        }
         if self.phase == Phase::Open {
             self.serve(key, now, desk);
         } else {
@@ -196,6 +201,9 @@ impl Connection {
 
     /// Sends what was held back.
     pub(super) fn release(&mut self, key: Key, desk: &mut Desk) {
+        if self.transport.held_until().is_some() {
+            return self.or_over(Transport::release);
+        }
         if let Some(hold) = self.hold.take() {
             self.or_over(|transport| transport.send(&hold.bytes));
             self.serve(key, desk.clock.now(), desk);

@@ -44,7 +44,7 @@ pub use paper::{Paper, Written};
 pub use reply::ServedBy;
 pub use samples::Spread;
 pub use settings::{ReasoningField, Role, Settings, Usage};
-pub use tls::Identity;
+pub use tls::{Asks, Identity, Version};
 pub use truth::Truth;
 
 use std::io;
@@ -100,7 +100,8 @@ impl Mock {
         if settings.workers > WORKERS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more threads than can be told apart"));
         }
-        let tls = settings.tls.as_ref().map(Identity::server_config).transpose()?;
+        let tls =
+            settings.tls.as_ref().map(|identity| identity.server_config(&settings.tls_asks)).transpose()?;
         let claim = claim(&settings)?;
         let address = claim.address()?;
         let doors = doors(address, &settings)?;
@@ -219,13 +220,15 @@ fn claim(settings: &Settings) -> io::Result<Claim> {
     Claim::on(address)
 }
 
-/// One listening socket per thread, all on one port.
+/// One listening socket per thread, all on one port; and the Unix socket, which the first has.
 fn doors(address: SocketAddr, settings: &Settings) -> io::Result<Vec<Door>> {
     let workers = settings.workers.max(1);
     let how = Listening { backlog: settings.backlog, shared: workers > 1 };
-    let door = |_| {
+    let door = |thread| {
         let listener = Some(Listener::bind(address, how)?);
-        Ok(Door { address, how, listener, watched: false, outages: 0 })
+        let path = settings.unix_socket.as_deref().filter(|_| thread == 0);
+        let unix = path.map(|path| Listener::bind_unix(path, settings.backlog)).transpose()?;
+        Ok(Door { address, how, listener, unix, watched: false, outages: 0 })
     };
     (0..workers).map(door).collect()
 }

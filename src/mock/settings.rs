@@ -1,11 +1,12 @@
 //! What the server is to do, before anything listens.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ask::{Beside, Terms};
 use super::faults::Faults;
 use super::reply::ServedBy;
-use super::tls::Identity;
+use super::tls::{Asks, Identity};
 use crate::model::{self, Fixed, Serving};
 use crate::pace;
 use crate::plan::Driver;
@@ -67,6 +68,10 @@ pub struct Settings {
     pub served_by: ServedBy,
     /// Certificate and key, to speak TLS.
     pub tls: Option<Identity>,
+    /// What is asked of clients that speak TLS. Default: nothing.
+    pub tls_asks: Asks,
+    /// Path of a Unix socket to listen on as well, where nothing may be yet; it is removed at the end. Default: none.
+    pub unix_socket: Option<PathBuf>,
     /// What goes wrong on purpose.
     pub faults: Faults,
     /// Most exact times that are kept per distribution and thread, 8 bytes each; beyond, quantiles come from a
@@ -167,6 +172,8 @@ impl Default for Settings {
             backlog: 4096,
             served_by: ServedBy::NOBODY,
             tls: None,
+            tls_asks: Asks::default(),
+            unix_socket: None,
             faults: Faults::default(),
             samples_max: 1 << 20,
             accounts_max: 0,

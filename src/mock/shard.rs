@@ -35,6 +35,8 @@ pub(super) struct Door {
     pub(super) address: SocketAddr,
     pub(super) how: Listening,
     pub(super) listener: Option<Listener>,
+    /// The Unix socket, which no outage closes.
+    pub(super) unix: Option<Listener>,
     /// The epoll watches it.
     pub(super) watched: bool,
     /// Number of outages that keep it closed.
@@ -57,6 +59,8 @@ struct Watched {
 enum Alarm {
     /// Accept again.
     Accept,
+    /// Accept from the Unix socket again.
+    AcceptUnix,
     /// An outage ends: this one of the settings'.
     Back(usize),
     /// An outage begins: this one of the settings'.
@@ -72,6 +76,7 @@ enum Alarm {
 }
 
 const LISTENER: u64 = u64::MAX - 2;
+const UNIX_LISTENER: u64 = u64::MAX - 3;
 /// Most emissions served between two looks at the sockets.
 const EMISSION_BATCH: usize = 64;
 /// Most connections accepted at once: those that are open must not wait for more.
@@ -85,6 +90,7 @@ impl Shard {
     pub(super) fn new(desk: Desk, pace: Pace, door: Door) -> io::Result<Shard> {
         let mut shard = Shard { pace, door, connections: Keyed::new(), desk, alarms: BinaryHeap::new() };
         shard.watch_door()?;
+        shard.watch_unix()?;
         for (place, outage) in shard.desk.house.settings.faults.outages.iter().enumerate() {
             let start = Stamp::ZERO + outage.start;
             shard.alarms.push(Reverse((start, Alarm::Down(place))));
@@ -153,6 +159,9 @@ impl Shard {
         if ready.token == LISTENER {
             return self.on_arrivals();
         }
+        if ready.token == UNIX_LISTENER {
+            return self.accept_unix();
+        }
         let key = Key::from_token(ready.token);
         let Some(watched) = self.connections.get_mut(key) else { return Ok(()) };
         if ready.writable && watched.interest != Interest::Read {
@@ -170,6 +179,10 @@ impl Shard {
             Alarm::Accept => {
                 self.watch_door()?;
                 self.accept()?;
+            }
+            Alarm::AcceptUnix => {
+                self.watch_unix()?;
+                self.accept_unix()?;
             }
             Alarm::Back(_) => {
                 self.door.outages = self.door.outages.saturating_sub(1);
@@ -267,6 +280,30 @@ impl Shard {
         Ok(())
     }
 
+    fn watch_unix(&mut self) -> io::Result<()> {
+        match &self.door.unix {
+            Some(listener) => self.pace.add(listener, UNIX_LISTENER, Interest::Read),
+            None => Ok(()),
+        }
+    }
+
+    fn accept_unix(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPT_BATCH {
+            let Some(listener) = &self.door.unix else { return Ok(()) };
+            match listener.accept()? {
+                Accepted::Connection(socket) => self.admit(socket),
+                Accepted::Nobody => break,
+                Accepted::Exhausted => {
+                    self.pace.remove(listener)?;
+                    self.desk.book().truth.accept_pauses += 1;
+                    self.alarms.push(Reverse((self.desk.clock.now() + PAUSE, Alarm::AcceptUnix)));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the listening socket out of the epoll: it would be ready all the time, and the thread would spin.
     fn pause(&mut self, how_long: Duration) -> io::Result<()> {
         if let Some(listener) = &self.door.listener {
@@ -279,7 +316,8 @@ impl Shard {
 
     /// Takes in a connection. One that cannot be watched is dropped, which its peer sees.
     fn admit(&mut self, socket: Socket) {
-        let Ok(transport) = Transport::new(socket, self.desk.house.tls.as_ref()) else { return };
+        let hold = self.desk.house.settings.tls_asks.hold;
+        let Ok(transport) = Transport::new(socket, self.desk.house.tls.as_ref(), hold) else { return };
         let connection = Connection::new(transport);
         let key = self.connections.insert(Watched {
             connection,

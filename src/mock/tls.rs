@@ -1,12 +1,15 @@
-//! The server's certificate and key.
+//! The server's certificate and key, and what it asks of the client's.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::ServerConfig;
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 /// A certificate chain and its private key, both PEM.
 #[derive(Clone)]
@@ -31,23 +34,63 @@ impl Identity {
     }
 
     /// The settings of a server with this identity. It speaks HTTP/1.1 alone and says so (ALPN).
-    pub(super) fn server_config(&self) -> io::Result<Arc<ServerConfig>> {
-        let bad = |error: &dyn std::fmt::Display, what: &str| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("the {what} is not usable: {error}"))
-        };
+    pub(super) fn server_config(&self, asks: &Asks) -> io::Result<Arc<ServerConfig>> {
         let chain = CertificateDer::pem_slice_iter(&self.certificate_pem)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| bad(&error, "certificate"))?;
         let key = PrivateKeyDer::from_pem_slice(&self.key_pem).map_err(|error| bad(&error, "key"))?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|error| bad(&error, "certificate"))?;
+        let provider = Arc::new(ring::default_provider());
+        let versions: &[&SupportedProtocolVersion] = match asks.version {
+            None => rustls::DEFAULT_VERSIONS,
+            Some(Version::Tls12) => &[&rustls::version::TLS12],
+            Some(Version::Tls13) => &[&rustls::version::TLS13],
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(versions)
+            .map_err(io::Error::other)?;
+        let builder = match &asks.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(pem) => builder.with_client_cert_verifier(verifier(pem, provider)?),
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&error, "certificate"))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// What is asked of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// PEM of the roots that must vouch for the client's certificate; `None`: it shows none.
+    pub client_ca: Option<Vec<u8>>,
+    /// The only version that is spoken; `None`: both.
+    pub version: Option<Version>,
+    /// The answer to the client's first message is held back for so long.
+    pub hold: Duration,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 1.2.
+    Tls12,
+    /// 1.3.
+    Tls13,
+}
+
+fn verifier(pem: &[u8], provider: Arc<CryptoProvider>) -> io::Result<Arc<dyn ClientCertVerifier>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| bad(&error, "root for clients"))?;
+        roots.add(certificate).map_err(|error| bad(&error, "root for clients"))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| bad(&error, "root for clients"))
+}
+
+fn bad(error: &dyn std::fmt::Display, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the {what} is not usable: {error}"))
 }
 
 impl std::fmt::Debug for Identity {

@@ -6,11 +6,13 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
 use super::request::Inbox;
 use crate::sys::socket::{Received, Socket};
+use crate::time::Stamp;
 
 /// One connection's way of sending and receiving.
 #[derive(Debug)]
@@ -25,6 +27,20 @@ pub(super) struct Transport {
     pub(super) sent_bytes: u64,
     /// Sends of which it did not take everything.
     pub(super) partial_sends: u64,
+    hold: Hold,
+    /// The handshake is through, and was told of.
+    is_told: bool,
+}
+
+/// The server's part of a TLS handshake, which may be held back.
+#[derive(Debug)]
+enum Hold {
+    /// The first answer is to be held back for so long.
+    For(Duration),
+    /// These records are held back until then.
+    Until(Stamp, Vec<u8>),
+    /// Nothing is held back any more.
+    Over,
 }
 
 /// What receiving gave.
@@ -39,7 +55,11 @@ pub(super) enum Intake {
 impl Transport {
     /// # Errors
     /// TLS could not be set up.
-    pub(super) fn new(socket: Socket, tls: Option<&Arc<ServerConfig>>) -> io::Result<Transport> {
+    pub(super) fn new(
+        socket: Socket,
+        tls: Option<&Arc<ServerConfig>>,
+        hold: Duration,
+    ) -> io::Result<Transport> {
         let tls = match tls {
             None => None,
             Some(config) => {
@@ -49,14 +69,50 @@ impl Transport {
                 Some(Box::new(tls))
             }
         };
-        Ok(Transport { socket, tls, waiting: Vec::new(), taken: 0, sent_bytes: 0, partial_sends: 0 })
+        let hold = if tls.is_some() && !hold.is_zero() { Hold::For(hold) } else { Hold::Over };
+        Ok(Transport {
+            socket,
+            tls,
+            waiting: Vec::new(),
+            taken: 0,
+            sent_bytes: 0,
+            partial_sends: 0,
+            hold,
+            is_told: false,
+        })
+    }
+
+    /// When [`Transport::release`] is to be called.
+    pub(super) fn held_until(&self) -> Option<Stamp> {
+        match &self.hold {
+            Hold::Until(at, _) => Some(*at),
+            Hold::For(_) | Hold::Over => None,
+        }
+    }
+
+    /// Sends what was held back.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn release(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.hold, Hold::Over) {
+            Hold::Until(_, records) => self.send_raw(&records),
+            Hold::For(_) | Hold::Over => Ok(()),
+        }
+    }
+
+    /// Whether the TLS handshake took up an earlier session, told once when it is through.
+    pub(super) fn take_handshake(&mut self) -> Option<bool> {
+        let tls = self.tls.as_ref().filter(|tls| !self.is_told && !tls.is_handshaking())?;
+        self.is_told = true;
+        Some(tls.handshake_kind() == Some(HandshakeKind::Resumed))
     }
 
     /// Takes what the socket holds, at most one `buffer` of it, into `inbox`.
     ///
     /// # Errors
     /// The connection is broken, or the peer does not speak TLS.
-    pub(super) fn receive(&mut self, buffer: &mut [u8], inbox: &mut Inbox) -> io::Result<Intake> {
+    pub(super) fn receive(&mut self, buffer: &mut [u8], inbox: &mut Inbox, now: Stamp) -> io::Result<Intake> {
         let count = match self.socket.receive(buffer)? {
             Received::Bytes(count) => count,
             Received::End => return Ok(Intake::End),
@@ -66,7 +122,7 @@ impl Transport {
             inbox.push(&buffer[..count]);
             return Ok(Intake::Open);
         }
-        self.decrypt(&buffer[..count], inbox)
+        self.decrypt(&buffer[..count], inbox, now)
     }
 
     /// Sends `bytes`, or keeps what cannot be sent now.
@@ -79,7 +135,7 @@ impl Transport {
         }
         let Some(tls) = &mut self.tls else { return self.send_raw(bytes) };
         tls.writer().write_all(bytes)?;
-        self.send_records()
+        self.send_records(Stamp::ZERO)
     }
 
     /// Sends what is kept, as far as the socket takes it.
@@ -113,7 +169,7 @@ impl Transport {
     pub(super) fn end(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            self.send_records()?;
+            self.send_records(Stamp::ZERO)?;
         }
         self.socket.end_sending()
     }
@@ -123,7 +179,7 @@ impl Transport {
         self.socket.reset();
     }
 
-    fn decrypt(&mut self, mut bytes: &[u8], inbox: &mut Inbox) -> io::Result<Intake> {
+    fn decrypt(&mut self, mut bytes: &[u8], inbox: &mut Inbox, now: Stamp) -> io::Result<Intake> {
         let Some(tls) = &mut self.tls else { return Ok(Intake::Open) };
         let mut plain = Vec::new();
         let mut broken = None;
@@ -141,7 +197,7 @@ impl Transport {
             }
         }
         // Handshake answers, and the alert that names what is wrong with the peer's bytes.
-        self.send_records()?;
+        self.send_records(now)?;
         match broken {
             Some(error) => Err(io::Error::other(error)),
             None if ended => Ok(Intake::End),
@@ -149,14 +205,25 @@ impl Transport {
         }
     }
 
-    fn send_records(&mut self) -> io::Result<()> {
+    /// Sends what TLS has to say, or holds it back where it is the first answer, which is given at `now`.
+    fn send_records(&mut self, now: Stamp) -> io::Result<()> {
         let mut records = Vec::new();
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
                 tls.write_tls(&mut records)?;
             }
         }
-        self.send_raw(&records)
+        match &mut self.hold {
+            Hold::For(how_long) if !records.is_empty() => {
+                self.hold = Hold::Until(now + *how_long, records);
+                Ok(())
+            }
+            Hold::Until(_, held) => {
+                held.extend_from_slice(&records);
+                Ok(())
+            }
+            Hold::For(_) | Hold::Over => self.send_raw(&records),
+        }
     }
 
     #[inline]

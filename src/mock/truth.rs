@@ -41,6 +41,10 @@ pub struct Truth {
     pub listen_retries: u64,
     /// Connections on which bytes came after the server had closed them for being idle.
     pub unheard: u64,
+    /// TLS handshakes from the beginning.
+    pub tls_full: u64,
+    /// TLS handshakes that took up an earlier session.
+    pub tls_resumed: u64,
     /// What became of the requests one by one, in the order of their ends on each thread, as far as they are kept.
     pub accounts: Vec<Account>,
     /// How many of them are not kept although some are.
@@ -73,6 +77,8 @@ impl Truth {
             accept_pauses: 0,
             listen_retries: 0,
             unheard: 0,
+            tls_full: 0,
+            tls_resumed: 0,
             accounts: Vec::new(),
             accounts_left_out: 0,
             accounts_max: settings.accounts_max,
@@ -174,6 +180,8 @@ impl Truth {
             "partial_sends": self.partial_sends,
             "requests": self.requests,
             "streams": self.streams,
+            "tls_full": self.tls_full,
+            "tls_resumed": self.tls_resumed,
             "tokens": self.tokens,
             "tpot": self.tpot(),
             "ttft": self.ttft(),
@@ -243,6 +251,8 @@ impl Truth {
         self.accept_pauses += other.accept_pauses;
         self.listen_retries += other.listen_retries;
         self.unheard += other.unheard;
+        self.tls_full += other.tls_full;
+        self.tls_resumed += other.tls_resumed;
         self.accounts.extend_from_slice(&other.accounts);
         self.accounts_left_out += other.accounts_left_out;
         for (mine, others) in self.endings.iter_mut().zip(other.endings) {

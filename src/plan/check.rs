@@ -188,6 +188,7 @@ fn check_target(target: &Target) -> Result<(), Error> {
     target.endpoints.iter().try_for_each(check_endpoint)?;
     super::fleet::check(target)?;
     check_replicas(target)?;
+    super::connections::check(target)?;
     if target.models.iter().any(String::is_empty) {
         return Err(Error::new(
             "--model",

@@ -1,6 +1,7 @@
 //! Where requests go: base URLs as users write them, taken apart once.
 //!
-//! Owns the reading of a base URL, with or without a scheme, `/v1` or the full path. It resolves no name and opens
+//! Owns the reading of a base URL, with or without a scheme, `/v1` or the full path, and of `unix://` with the path of a
+//! socket. It resolves no name and opens
 //! nothing.
 
 use core::net::Ipv6Addr; // Only its grammar: nothing here has to do with sockets.
@@ -33,6 +34,8 @@ pub struct Address {
     pub request: Option<(Dialect, String)>,
     /// `user:password` of the URL, to be sent as basic authorization and never stored.
     pub userinfo: Option<Secret>,
+    /// Path of the Unix socket that it is reached by, for `unix:///path`; the host is then `localhost`.
+    pub unix: Option<String>,
 }
 
 impl Scheme {
@@ -69,6 +72,13 @@ impl Endpoint {
         if text.is_empty() {
             return Err(bad("the URL is empty"));
         }
+        if let Some(path) = text
+            .get(..UNIX.len())
+            .filter(|start| start.eq_ignore_ascii_case(UNIX))
+            .map(|_| &text[UNIX.len()..])
+        {
+            return read_unix(path);
+        }
         let (scheme, rest) = split_scheme(text)?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let (userinfo, host_port) = match authority.rsplit_once('@') {
@@ -78,7 +88,7 @@ impl Endpoint {
         let (host, port) = split_port(host_port)?;
         let (prefix, request) = split_path(path)?;
         let port = port.unwrap_or(scheme.default_port());
-        Ok(Address { scheme, host: read_host(host)?, port, prefix, request, userinfo })
+        Ok(Address { scheme, host: read_host(host)?, port, prefix, request, userinfo, unix: None })
     }
 
     /// The parts of this endpoint, whose URL may have been read from a file.
@@ -94,6 +104,9 @@ impl Address {
     /// The endpoint that a plan stores: `scheme://host:port[/prefix]`, without userinfo and request path.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
+        if let Some(path) = &self.unix {
+            return Endpoint { url: format!("{UNIX}{path}") };
+        }
         let Address { scheme, port, prefix, .. } = self;
         Endpoint { url: format!("{}://{}:{port}{prefix}", scheme.as_str(), Bracketed(&self.host)) }
     }
@@ -129,6 +142,28 @@ impl Target {
     }
 }
 
+/// The server behind the Unix socket at `path`, which is all that such a URL has.
+fn read_unix(path: &str) -> Result<Address, Error> {
+    let legal =
+        path.len() > 1 && path.starts_with('/') && path.len() <= super::connections::UNIX_PATH_BYTES_MAX;
+    if !legal || path.contains('\0') {
+        return Err(Error::new(
+            "--base-url",
+            format!("'{path}' cannot be the path of a socket"),
+            "give an absolute path of at most 107 bytes, as in unix:///run/server.sock",
+        ));
+    }
+    Ok(Address {
+        scheme: Scheme::Http,
+        host: "localhost".to_owned(),
+        port: Scheme::Http.default_port(),
+        prefix: String::new(),
+        request: None,
+        userinfo: None,
+        unix: Some(path.to_owned()),
+    })
+}
+
 fn split_scheme(text: &str) -> Result<(Scheme, &str), Error> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Ok((Scheme::Http, text));
@@ -137,7 +172,7 @@ fn split_scheme(text: &str) -> Result<(Scheme, &str), Error> {
         "http" => Ok((Scheme::Http, rest)),
         "https" => Ok((Scheme::Https, rest)),
         // What stands before `://` could be a password if the scheme was left out.
-        _ => Err(bad("the URL has a scheme that is not http or https")),
+        _ => Err(bad("the URL has a scheme that is not http, https or unix")),
     }
 }
 
@@ -195,20 +230,20 @@ fn read_host(host: &str) -> Result<String, Error> {
     if host.is_empty() {
         return Err(bad("the URL names no host"));
     }
-    if host.parse::<Ipv6Addr>().is_ok() {
-        return Ok(host.to_ascii_lowercase());
-    }
     if !host.is_ascii() {
         return Err(bad(format!("the host '{host}' is not ASCII; its xn-- form is needed")));
     }
-    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
-    if host.len() > HOST_BYTES_MAX
-        || !host.bytes().all(legal)
-        || host.split('.').rev().skip(1).any(str::is_empty)
-    {
-        return Err(bad(format!("'{host}' is not a host name or address")));
+    match is_host(host) {
+        true => Ok(host.to_ascii_lowercase()),
+        false => Err(bad(format!("'{host}' is not a host name or address"))),
     }
-    Ok(host.to_ascii_lowercase())
+}
+
+/// Whether it can be a name or an address, IPv6 without its brackets.
+pub(super) fn is_host(host: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let is_name = || host.bytes().all(legal) && !host.split('.').rev().skip(1).any(str::is_empty);
+    !host.is_empty() && host.len() <= HOST_BYTES_MAX && (host.parse::<Ipv6Addr>().is_ok() || is_name())
 }
 
 /// Prefix and request of a URL's path.
@@ -254,6 +289,7 @@ impl fmt::Display for Bracketed<'_> {
     }
 }
 
+const UNIX: &str = "unix://";
 const V1: &str = "/v1";
 const MODELS: &str = "/models";
 /// Ends of paths that are taken apart, the longer of two that match first.
@@ -357,6 +393,20 @@ mod tests {
     }
 
     #[test]
+    fn a_unix_socket_is_a_path_and_nothing_else() {
+        let address = Endpoint::parse("unix:///run/llm.sock").unwrap();
+        assert_eq!(
+            (address.unix.as_deref(), address.authority()),
+            (Some("/run/llm.sock"), "localhost".to_owned())
+        );
+        assert_eq!(address.endpoint().url, "unix:///run/llm.sock");
+        assert_eq!(address.endpoint().address().unwrap(), address);
+        for text in ["unix://", "unix:///", "unix://run/x", &format!("unix:///{}", "x".repeat(107))] {
+            assert!(wrong(text).contains("cannot be the path of a socket"), "{text}");
+        }
+    }
+
+    #[test]
     fn userinfo_is_split_off_as_a_secret() {
         let address = Endpoint::parse("https://user:p%40ss@h:8443/v1").unwrap();
         assert_eq!(address.userinfo, Some(Secret::new("user:p@ss")));
@@ -382,7 +432,7 @@ mod tests {
     #[test]
     fn junk_is_refused_with_the_reason() {
         assert_eq!(wrong(" "), "the URL is empty");
-        assert_eq!(wrong("ftp://h"), "the URL has a scheme that is not http or https");
+        assert_eq!(wrong("ftp://h"), "the URL has a scheme that is not http, https or unix");
         assert_eq!(wrong("http://"), "the URL names no host");
         assert_eq!(wrong("http://:8000"), "the URL names no host");
         assert_eq!(wrong("http:/h:8000"), "'' is not a port from 1 to 65535");

@@ -97,7 +97,28 @@ impl Plan {
         of_levels.fold(none, |most, next| if next.connections > most.connections { next } else { most })
     }
 
-    fn level_descriptors(&self, level: &Level) -> Descriptors {
+    /// How long a request of exactly the SLO takes (without an SLO: 500 ms and 50 ms a token), s.
+    pub(super) fn request_s(&self) -> f64 {
+        let (ttft_ms, tpot_ms) = (self.slo.ttft_ms.unwrap_or(500.0), self.slo.tpot_ms.unwrap_or(50.0));
+        (ttft_ms + tpot_ms * self.workload.output_tokens.mean()) / 1000.0
+    }
+
+    pub(super) fn level_descriptors(&self, level: &Level) -> Descriptors {
+        let limit = self.target.connections.max.map(|max| {
+            let endpoints = self.target.endpoints.len().max(1) as u64;
+            self.own_share().count(u64::from(max)).max(1).saturating_mul(endpoints)
+        });
+        let load = self.load_descriptors(level);
+        let warm = u64::from(self.target.connections.prewarm) * self.target.endpoints.len() as u64;
+        let connections = load.connections.min(limit.unwrap_or(u64::MAX)).max(self.own_share().count(warm));
+        // What a limit bounds is no guess.
+        Descriptors {
+            connections,
+            estimated: load.estimated && limit.is_none_or(|limit| load.connections < limit),
+        }
+    }
+
+    fn load_descriptors(&self, level: &Level) -> Descriptors {
         let times = self.until.map_or(1, |until| until.times_max);
         let units = level.stop.units.map_or(u64::MAX, |units| units.saturating_mul(u64::from(times)));
         let share = self.own_share();
@@ -110,13 +131,10 @@ impl Plan {
             }
             (None, None) => sure(level.stop.units.unwrap_or_else(|| level.default_units())),
             (None, Some(rate)) => {
-                let (ttft_ms, tpot_ms) =
-                    (self.slo.ttft_ms.unwrap_or(500.0), self.slo.tpot_ms.unwrap_or(50.0));
-                let e2e_s = (ttft_ms + tpot_ms * self.workload.output_tokens.mean()) / 1000.0;
                 // The rate is one of sessions.
                 let turns = self.workload.conversation.as_ref().map_or(1.0, |talk| talk.turns.mean());
                 let burst = u64::from(level.load.burst_size().unwrap_or(0));
-                let in_flight = ((2.0 * rate * turns * e2e_s).ceil() as u64).max(burst);
+                let in_flight = ((2.0 * rate * turns * self.request_s()).ceil() as u64).max(burst);
                 let connections = share.count(in_flight.clamp(1, units.max(1))).max(1);
                 Descriptors { connections, estimated: true }
             }

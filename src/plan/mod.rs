@@ -14,6 +14,7 @@ mod body;
 mod builder;
 mod check;
 mod client;
+mod connections;
 mod conversation;
 mod data;
 mod endpoint;
@@ -23,6 +24,7 @@ mod fleet;
 mod lengths;
 mod level;
 pub mod lint;
+mod ports;
 mod prefix;
 mod rate;
 mod search;
@@ -40,6 +42,7 @@ mod workload;
 pub use behaviour::{Aborts, ModelChoice, SlowReaders};
 pub use builder::{NOBODY, PlanBuilder};
 pub use client::{Burn, Client, Driver, Timestamps};
+pub use connections::{ConnectTo, Connections, Reuse};
 pub use conversation::{Conversation, Replies, Timing, TurnShares};
 pub use data::{Compat, DataSet, Filter, LengthRule};
 pub use endpoint::{Address, Scheme};
@@ -48,6 +51,7 @@ pub use finding::{Finding, Grade, Rule};
 pub use fleet::UrlStrategy;
 pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
+pub use ports::{PortsNeeded, TIME_WAIT_S};
 pub use prefix::{Prefix, Sharing};
 pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
 pub use search::{Axis, Decide, Search};
@@ -136,6 +140,9 @@ pub struct Target {
     /// takes them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all_addresses: bool,
+    /// How connections are opened, kept and closed.
+    #[serde(skip_serializing_if = "Connections::is_default")]
+    pub connections: Connections,
     /// The response header in which a replica behind an endpoint says who it is; absent: none is looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_header: Option<String>,
@@ -185,15 +192,27 @@ pub struct Header {
 }
 
 /// TLS settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tls {
     /// Accept any certificate.
-    #[serde(default)]
     pub insecure: bool,
     /// PEM file with the roots to trust instead of the system's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cacert: Option<String>,
+    /// Where the client's certificate is, with those between it and a root, PEM: a file, or `env:NAME` for a variable of
+    /// the environment. What is in it is no part of a plan. Absent: none is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cert: Option<String>,
+    /// Where its private key is, likewise; absent: beside the certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The name that is asked for (SNI) and that the certificate must have; absent: the URL's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sni: Option<String>,
+    /// Whether a further connection takes up the session of an earlier one. It does by default.
+    #[serde(skip_serializing_if = "is_true")]
+    pub resumption: bool,
 }
 
 /// One load setting. By default a burst.
@@ -459,6 +478,7 @@ impl Default for Target {
             url_strategy: UrlStrategy::default(),
             url_weights: Vec::new(),
             all_addresses: false,
+            connections: Connections::default(),
             replica_header: None,
             models: Vec::new(),
             model_weights: Vec::new(),
@@ -472,6 +492,17 @@ impl Default for Target {
             reset_prefix_cache: false,
         }
     }
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls { insecure: false, cacert: None, cert: None, key: None, sni: None, resumption: true }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl Default for Level {

@@ -15,11 +15,11 @@ use toml::de::{DeTable, DeValue};
 use self::by_json::Fault;
 pub(crate) use self::by_json::{json_of, to_toml, without_place};
 use super::{
-    Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Conversation, DataSet, Decide, Declared,
-    Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule, Lengths, Level,
-    Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Sampling, Search, Share,
-    Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing, Tls, Tokens, Trace,
-    TurnShares, Until, UrlStrategy, Workload, nearest,
+    Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Connections, Conversation, DataSet, Decide,
+    Declared, Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule,
+    Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Reuse,
+    Sampling, Search, Share, Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing,
+    Tls, Tokens, Trace, TurnShares, Until, UrlStrategy, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -231,6 +231,23 @@ fn schema() -> Map<String, Json> {
     table
 }
 
+fn full_tls() -> Tls {
+    let some = || Some(String::new());
+    Tls { insecure: false, cacert: some(), cert: some(), key: some(), sni: some(), resumption: false }
+}
+
+fn full_connections() -> Connections {
+    Connections {
+        reuse: Reuse::Never,
+        max: Some(1),
+        max_age_s: Some(1.0),
+        max_requests: Some(1),
+        prewarm: 1,
+        connect_to: vec![String::new()],
+        unix_socket: Some(String::new()),
+    }
+}
+
 fn full_plan() -> Plan {
     let header = Header { name: String::new(), value: String::new() };
     let target = Target {
@@ -238,6 +255,7 @@ fn full_plan() -> Plan {
         url_strategy: UrlStrategy::StickySession,
         url_weights: vec![1],
         all_addresses: true,
+        connections: full_connections(),
         replica_header: Some(String::new()),
         models: vec![String::new()],
         model_weights: vec![1],
@@ -254,7 +272,7 @@ fn full_plan() -> Plan {
         path: Some(String::new()),
         stream: true,
         headers: vec![header],
-        tls: Tls { insecure: false, cacert: Some(String::new()) },
+        tls: full_tls(),
         reset_prefix_cache: true,
     };
     let piece = Piece::ramp(1.0, 2.0, 1.0, Shape::Exponential);

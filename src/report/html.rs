@@ -53,6 +53,7 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         ("Repeats", &view.repeats),
         ("Turns", &view.turns),
         ("What the servers said", &view.servers),
+        ("Connections", &view.connections),
         ("What the GPUs said", &view.gpus),
         ("The client's own error", &view.budget),
     ] {

@@ -32,6 +32,7 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
         &view.turns,
         &view.servers,
         &view.gpus,
+        &view.connections,
         &view.budget,
     ] {
         if !further.rows.is_empty() {

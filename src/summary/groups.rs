@@ -43,16 +43,29 @@ pub enum GroupKey {
     Replica(u16),
     /// Their users read slowly on purpose.
     SlowReaders,
+    /// A connection was opened for them.
+    FreshConnections,
+    /// Theirs stood already.
+    ReusedConnections,
 }
 
 /// The groups of `population`, the requests planned in the window in the order of their plans: by model and by endpoint
-/// where there are several, and slow readers where there are some. `measured` are all requests of the level.
+/// where there are several, slow readers where there are some, and by whether a connection was opened for them where there
+/// are enough of both. `measured` are all requests of the level.
 pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
     let mut keys = several(population, |record| Some(GroupKey::Model(record.model)));
     keys.extend(several(population, |record| Some(GroupKey::Endpoint(record.endpoint))));
     keys.extend(several(population, |record| record.replica.map(GroupKey::Replica)));
     if population.iter().any(|record| is_slow(record)) {
         keys.push(GroupKey::SlowReaders);
+    }
+    let by_connection = [GroupKey::FreshConnections, GroupKey::ReusedConnections];
+    let enough = |key: &GroupKey| {
+        population.iter().filter(|record| has(*key, record)).take(OF_CONNECTIONS_MIN).count()
+            == OF_CONNECTIONS_MIN
+    };
+    if by_connection.iter().all(enough) {
+        keys.extend(by_connection);
     }
     let groups = keys.iter().map(|key| Group {
         rates: rates(input, measured, *key),
@@ -61,6 +74,10 @@ pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]
     });
     groups.collect()
 }
+
+/// Requests on fresh connections and on others that are told apart: of fewer a median says little, and any run with a pool
+/// has a few.
+const OF_CONNECTIONS_MIN: usize = 20;
 
 /// Whether both are parts of the same kind.
 fn is_like(one: GroupKey, other: GroupKey) -> bool {
@@ -73,6 +90,11 @@ fn has(key: GroupKey, record: &Record) -> bool {
         GroupKey::Endpoint(endpoint) => record.endpoint == endpoint,
         GroupKey::Replica(replica) => record.replica == Some(replica),
         GroupKey::SlowReaders => is_slow(record),
+        // One that was never sent has neither.
+        GroupKey::FreshConnections => record.conn.is_some() && record.flags.contains(Flags::FRESH_CONNECTION),
+        GroupKey::ReusedConnections => {
+            record.conn.is_some() && !record.flags.contains(Flags::FRESH_CONNECTION)
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! Listening TCP sockets that never block, and what becomes of a connection that is accepted.
+//! Listening sockets, TCP and Unix, that never block, and what becomes of a connection that is accepted.
 
 use core::net::SocketAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::sys::socket::Socket;
 
@@ -13,6 +14,8 @@ use crate::sys::socket::Socket;
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
+    /// The Unix socket's place, which is removed with it.
+    path: Option<Box<Path>>,
 }
 
 /// How to listen.
@@ -49,7 +52,19 @@ impl Listener {
     pub fn bind(address: SocketAddr, how: Listening) -> io::Result<Listener> {
         let fd = bound(address, how.shared)?;
         rustix::net::listen(&fd, i32::try_from(how.backlog).unwrap_or(i32::MAX))?;
-        Ok(Listener { fd })
+        Ok(Listener { fd, path: None })
+    }
+
+    /// Listens on a Unix socket at `path`, where nothing may be.
+    ///
+    /// # Errors
+    /// Something is at the path, or nothing may be made there.
+    pub fn bind_unix(path: &Path, backlog: u32) -> io::Result<Listener> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+        rustix::net::listen(&fd, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        Ok(Listener { fd, path: Some(path.into()) })
     }
 
     /// The address listened on, with the port that port 0 became.
@@ -95,6 +110,15 @@ impl Claim {
     /// None in practice.
     pub fn address(&self) -> io::Result<SocketAddr> {
         address_of(&self.fd)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Whoever has removed it already has done no harm.
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -150,7 +174,7 @@ mod tests {
     fn a_waiting_connection_is_accepted_once() {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HOW).unwrap();
         assert!(matches!(listener.accept().unwrap(), Accepted::Nobody));
-        let client = Socket::connect(listener.address().unwrap()).unwrap();
+        let client = Socket::connect(&listener.address().unwrap().into()).unwrap();
         let Accepted::Connection(server) = listener.accept().unwrap() else { panic!("nobody there") };
         assert!(matches!(listener.accept().unwrap(), Accepted::Nobody));
         server.end_sending().unwrap();
@@ -160,7 +184,7 @@ mod tests {
     #[test]
     fn a_reset_is_an_error_to_the_peer_and_not_an_end() {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HOW).unwrap();
-        let client = Socket::connect(listener.address().unwrap()).unwrap();
+        let client = Socket::connect(&listener.address().unwrap().into()).unwrap();
         let Accepted::Connection(server) = listener.accept().unwrap() else { panic!("nobody there") };
         server.reset();
         let error = client.receive(&mut [0; 8]).unwrap_err();

@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn a_small_window_stops_a_writer_early() {
-        let usual = room(|address| Socket::connect(address).unwrap());
-        let small = room(|address| Socket::connect_with_room(address, 4096).unwrap());
+        let usual = room(|address| Socket::connect(&address.into()).unwrap());
+        let small = room(|address| Socket::connect_with_room(&address.into(), 4096).unwrap());
         assert!(small < 256 << 10 && small * 4 < usual, "{small} bytes of {usual}");
     }
 }

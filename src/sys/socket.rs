@@ -1,16 +1,54 @@
-//! TCP sockets that never block: connect, send, receive.
+//! Stream sockets, TCP and Unix, that never block: connect, send, receive.
 //!
 //! The runtime's own reads give no control messages and own a buffer per connection; these calls fill one buffer
 //! per shard and leave room for the kernel's receive stamps.
 
-use core::net::SocketAddr;
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::segment::limit_segments;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-/// A non-blocking TCP socket; closed on drop.
+/// Whom a socket is connected to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// An address and a port.
+    Inet(SocketAddr),
+    /// A Unix socket at this path.
+    Unix(Arc<Path>),
+}
+
+impl Peer {
+    /// Its address; `None` for a Unix socket.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Peer::Inet(address) => Some(address.ip()),
+            Peer::Unix(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Peer {
+        Peer::Inet(address)
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Inet(address) => address.fmt(f),
+            Peer::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A non-blocking stream socket; closed on drop.
 #[derive(Debug)]
 pub struct Socket {
     pub(super) fd: OwnedFd,
@@ -33,7 +71,7 @@ impl Socket {
     /// # Errors
     /// No descriptor or port left, or the address cannot be reached; a refusal may also come later, from
     /// [`Socket::connected`].
-    pub fn connect(peer: SocketAddr) -> io::Result<Socket> {
+    pub fn connect(peer: &Peer) -> io::Result<Socket> {
         Socket::connect_as(peer, None)
     }
 
@@ -44,12 +82,16 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::connect`].
-    pub fn connect_with_room(peer: SocketAddr, receive_buffer: usize) -> io::Result<Socket> {
+    pub fn connect_with_room(peer: &Peer, receive_buffer: usize) -> io::Result<Socket> {
         Socket::connect_as(peer, Some(receive_buffer))
     }
 
-    fn connect_as(peer: SocketAddr, receive_buffer: Option<usize>) -> io::Result<Socket> {
-        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    fn connect_as(peer: &Peer, receive_buffer: Option<usize>) -> io::Result<Socket> {
+        let address = match peer {
+            Peer::Inet(address) => *address,
+            Peer::Unix(path) => return Socket::connect_unix(path, receive_buffer),
+        };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&fd, true)?;
@@ -57,19 +99,32 @@ impl Socket {
             sockopt::set_socket_recv_buffer_size(&fd, bytes)?;
             limit_segments(&fd, ETHERNET_SEGMENT)?;
         }
-        match rustix::net::connect(&fd, &peer) {
+        match rustix::net::connect(&fd, &address) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd }),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// A Unix socket stands at once or not at all: one whose queue of connections is full says `WouldBlock`.
+    fn connect_unix(path: &Path, receive_buffer: Option<usize>) -> io::Result<Socket> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        if let Some(bytes) = receive_buffer {
+            sockopt::set_socket_recv_buffer_size(&fd, bytes)?;
+        }
+        rustix::net::connect(&fd, &SocketAddrUnix::new(path)?)?;
+        Ok(Socket { fd })
+    }
+
     /// Takes over a socket that somebody else accepted, and makes it non-blocking with Nagle's algorithm off.
     ///
     /// # Errors
-    /// The descriptor is not a TCP socket.
+    /// The descriptor is not a stream socket.
     pub fn adopt(fd: OwnedFd) -> io::Result<Socket> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        sockopt::set_tcp_nodelay(&fd, true)?;
+        if sockopt::socket_domain(&fd)? != AddressFamily::UNIX {
+            sockopt::set_tcp_nodelay(&fd, true)?;
+        }
         Ok(Socket { fd })
     }
 

@@ -49,6 +49,9 @@ pub struct Ports {
     pub time_wait: Option<u64>,
     /// Ports that the machine gives to connections.
     pub all: Option<u64>,
+    /// Whether the machine gives ports in TIME_WAIT again (`net.ipv4.tcp_tw_reuse`): 0 never, 1 to all connections, 2 to
+    /// those on loopback.
+    pub tw_reuse: Option<u64>,
 }
 
 impl Usage {
@@ -98,6 +101,7 @@ impl Ports {
         Ports {
             time_wait: time_wait(&text("/proc/net/sockstat")),
             all: range(&text("/proc/sys/net/ipv4/ip_local_port_range")),
+            tw_reuse: text("/proc/sys/net/ipv4/tcp_tw_reuse").trim().parse().ok(),
         }
     }
 }

@@ -7,6 +7,7 @@ use tokload::model::{self, Batching, Cost, Serving};
 use tokload::plan::{Arrivals, Endpoint, Finding, Level, Load, Plan, Rule, Slo, Stop, UrlStrategy};
 use tokload::summary::{self, Group, GroupKey, Input};
 use tokload::sys::signals::Interrupts;
+use tokload::sys::socket::Peer;
 use tokload::verdict::facts::PartOf;
 use tokload::verdict::{self, Facts};
 use tokload::workload::{Item, Routing};
@@ -198,7 +199,7 @@ fn all_addresses_of_a_name_are_used_and_told_apart() {
     let mut plan = plan_of([1], UrlStrategy::RoundRobin);
     plan.target.all_addresses = true;
     let mut route = Route::nowhere("name", plan.target.request_path(), Vec::new()).unwrap();
-    route.addresses = mocks.iter().map(Mock::address).collect();
+    route.addresses = mocks.iter().map(|mock| Peer::Inet(mock.address())).collect();
     let run = run_on(&plan, 1, &level(Load::closed(4), 40), Interrupts::default(), vec![route]);
     assert_eq!(run.count(Class::Ok), 40);
     assert_eq!(run.result.replicas, mocks.each_ref().map(|mock| mock.address().to_string()));

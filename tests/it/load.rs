@@ -235,11 +235,15 @@ fn run_over_tls(insecure: bool, trusts_it: bool) -> Run {
     plan.target.endpoints[0].url = format!("https://localhost:{}", mock.address().port());
     let roots = if trusts_it { Some(pem) } else { None };
     let config = match roots {
-        Some(pem) => tls::config(insecure, Some(pem.as_bytes())).unwrap(),
+        Some(pem) => {
+            tls::config(&tls::Trust { insecure, cacert: Some(pem.as_bytes()), ..tls::Trust::default() })
+                .unwrap()
+        }
         None => {
             // Any other certificate as the only root.
             let (_, other) = self::identity();
-            tls::config(insecure, Some(other.as_bytes())).unwrap()
+            tls::config(&tls::Trust { insecure, cacert: Some(other.as_bytes()), ..tls::Trust::default() })
+                .unwrap()
         }
     };
     let mut level = level(Load::closed(2), 6);

@@ -14,6 +14,7 @@ mod cases;
 mod check;
 mod cli;
 mod compare;
+mod connections;
 mod corpus;
 mod coverage;
 mod data_set;

@@ -170,7 +170,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
         "! tokens_counted_as_chunks: the server reported no usage, so content events are counted as tokens",
         "! client_cpu: the busiest thread used 83.0 % of a core, more than 70 %; give it more cores",
         ", coalesced",
-        "4 users: 2 requests were resent, their connection having been closed",
+        "4 users: keep-alive races: 2 requests met a connection that the server was closing, and went once more on a fresh one",
         "4 users: window of 60.0 s, from 10.0 s after the first planned send",
         "no records were kept: --no-records",
     ] {

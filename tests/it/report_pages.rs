@@ -90,6 +90,7 @@ fn tables(view: &View) -> Vec<&Table> {
         &view.turns,
         &view.servers,
         &view.gpus,
+        &view.connections,
         &view.budget,
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()

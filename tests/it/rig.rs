@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
 
 use tokload::engine::{Course, Engine, drive};
-use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, probe, tls};
+use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, Way, probe, tls};
 use tokload::metrics::{Class, Live, Phase, Record};
 use tokload::mock::{Faults, Mock, Paper, Settings};
 use tokload::model;
@@ -104,7 +104,7 @@ impl Run {
 }
 
 pub(crate) fn run_with(plan: &Plan, shards: usize, level: &Level, interrupts: Interrupts) -> Run {
-    run_through(plan, shards, level, interrupts, tls::config(true, None).unwrap())
+    run_through(plan, shards, level, interrupts, tls::config(&tls::Trust::anyone()).unwrap())
 }
 
 pub(crate) fn run_through(
@@ -115,13 +115,14 @@ pub(crate) fn run_through(
     tls: Arc<rustls::ClientConfig>,
 ) -> Run {
     let route = |endpoint: &Endpoint| {
-        Route::new(RouteParts {
+        let parts = RouteParts {
             address: &endpoint.address().unwrap(),
             path: plan.target.request_path().to_owned(),
             headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
             tls: Arc::clone(&tls),
-        })
-        .unwrap()
+        };
+        let way = Way { connections: Some(&plan.target.connections), sni: plan.target.tls.sni.as_deref() };
+        Route::along(parts, way).unwrap()
     };
     run_on(plan, shards, level, interrupts, plan.target.endpoints.iter().map(route).collect())
 }

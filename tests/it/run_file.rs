@@ -8,14 +8,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::{Class, Flags, Gaps, Kind, Metric, Outcome, Phase, Record, Tally, TokenSource};
 use tokload::plan::{
-    Arrivals, Client, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan, RequestOptions, Sampling,
-    Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
+    Arrivals, Client, Connections, Declared, Endpoint, Header, Keep, Level, Limits, Load, Plan,
+    RequestOptions, Sampling, Slo, SteadyCut, Stop, Target, Tls, Until, Workload,
 };
 use tokload::report::{Style, View, terminal};
 use tokload::run::{Example, LevelResult, RecordRange, Sessions, ShardCheck, Span, Stamps, Window};
 use tokload::run_file::schema::{
-    DataBlock, EnvironmentBlock, ExporterBlock, GroupBlock, LengthenedBlock, LevelBlock, ReuseBlock,
-    SeenBlock, SelftestBlock, SideFile, TargetBlock, TelemetryBlock, TraceBlock, TurnBlock,
+    ConnectionsBlock, DataBlock, DelayBlock, EnvironmentBlock, ExporterBlock, GroupBlock, LengthenedBlock,
+    LevelBlock, ReuseBlock, SeenBlock, SelftestBlock, SideFile, TargetBlock, TelemetryBlock, TraceBlock,
+    TurnBlock,
 };
 use tokload::run_file::write::to_json;
 use tokload::run_file::{Destination, Loaded, ReadError, Records, RunFile, WallTime, WriteError, read};
@@ -53,6 +54,7 @@ pub(crate) fn plan() -> Plan {
             url_strategy: tokload::plan::UrlStrategy::RoundRobin,
             url_weights: Vec::new(),
             all_addresses: false,
+            connections: Connections::default(),
             replica_header: None,
             models: vec!["tiny".to_owned()],
             model_weights: Vec::new(),
@@ -540,9 +542,9 @@ fn foreign_record_files_are_refused() {
         assert!(matches!(refused(&|b| b[0] = b'X'), ReadError::ForeignSideFile { .. }));
         assert!(refused(&|b| b[8] = 2).to_string().ends_with("the only one that this tokload knows"));
         assert!(refused(&|b| b[12] = 64).to_string().ends_with("its items are of another size"));
-        // Byte 19 of a record is its class.
+        // The lower half of byte 19 of a record is its class.
         let mut bytes = whole.clone();
-        bytes[16 + 128 * 5 + 19] = 200;
+        bytes[16 + 128 * 5 + 19] = 0x0f;
         fs::write(&path, bytes).unwrap();
         let records = Records::open(&path).unwrap();
         let read: Vec<_> = records.range(records.all()).unwrap().collect();
@@ -808,9 +810,24 @@ fn a_written_file_conforms_to_the_published_schema() {
         sessions: 3,
         against: Vec::new(),
     };
-    level.groups = [GroupKey::Model(1), GroupKey::Replica(2), GroupKey::Endpoint(0), GroupKey::SlowReaders]
-        .map(group)
-        .into();
+    level.groups = [
+        GroupKey::Model(1),
+        GroupKey::Replica(2),
+        GroupKey::Endpoint(0),
+        GroupKey::SlowReaders,
+        GroupKey::FreshConnections,
+        GroupKey::ReusedConnections,
+    ]
+    .map(group)
+    .into();
+    let wait = DelayBlock { p50_ns: Some(1e6), p99_ns: None, max_ns: 2e6, n: 3 };
+    level.self_check.connections = ConnectionsBlock {
+        prewarmed: 4,
+        tls_full: 2,
+        tls_resumed: 7,
+        wait: Some(wait),
+        ..ConnectionsBlock::default()
+    };
     let text = to_json(&repeated);
     assert_eq!(
         read::parse(&text, Path::new("run.json")).unwrap().levels[0].groups,

@@ -53,7 +53,7 @@ fn page(address: &str) -> Page {
         address: &address,
         path: "/".to_owned(),
         headers: Vec::new(),
-        tls: tls::config(true, None).unwrap(),
+        tls: tls::config(&tls::Trust::anyone()).unwrap(),
     };
     Page {
         route: Route::new(parts).unwrap(),

@@ -6,6 +6,7 @@ use super::{RunArgs, value};
 use crate::api::{Dialect, Raw};
 use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, UrlStrategy};
 
+mod connections;
 mod fleet;
 
 /// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.
@@ -21,14 +22,11 @@ pub(super) fn set(args: &RunArgs, target: &mut Target, secrets: &mut Secrets) ->
         return Err(Error::new("--streaming", wrong, "leave it out"));
     }
     target.stream = args.streaming || (!args.no_streaming && target.stream);
-    target.tls.insecure |= args.insecure;
+    connections::set(args, target)?;
     target.reset_prefix_cache |= args.reset_prefix_cache;
     target.all_addresses |= args.all_addresses;
     if let Some(name) = &args.replica_header {
         target.replica_header = Some(name.trim().to_ascii_lowercase());
-    }
-    if args.cacert.is_some() {
-        target.tls.cacert.clone_from(&args.cacert);
     }
     headers(args, &mut target.headers, secrets)
 }

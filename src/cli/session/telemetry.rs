@@ -42,9 +42,13 @@ pub(super) fn start(plan: &Plan, ready: &Ready, clock: RunClock) -> Result<Telem
         for (endpoint, route) in plan.target.endpoints.iter().zip(&ready.target.routes) {
             let path = format!("{}/metrics", endpoint.address().map_err(Failure::bad)?.prefix);
             let root = endpoint.url.find("://").map_or(0, |place| place + 3);
-            let host = endpoint.url[root..]
-                .find('/')
-                .map_or(endpoint.url.as_str(), |end| &endpoint.url[..root + end]);
+            let host = if endpoint.url.starts_with("unix:") {
+                endpoint.url.as_str()
+            } else {
+                endpoint.url[root..]
+                    .find('/')
+                    .map_or(endpoint.url.as_str(), |end| &endpoint.url[..root + end])
+            };
             let whom = Whom::Server(page(route.clone(), path.clone()));
             add(Ask { name: format!("{host}{path}"), whom, quietly: true });
         }
@@ -74,7 +78,8 @@ fn named(option: &str, url: &str, plan: &Plan) -> Result<(String, Route, String)
     let headers = own.into_iter().chain(secrets.headers());
     let pem = plan.target.tls.cacert.as_ref().and_then(|path| std::fs::read(path).ok());
     let is_plain = !address.endpoint().url.starts_with("https");
-    let config = tls::config(plan.target.tls.insecure || is_plain, pem.as_deref())
+    let insecure = plan.target.tls.insecure || is_plain;
+    let config = tls::config(&tls::Trust { insecure, cacert: pem.as_deref(), ..tls::Trust::default() })
         .map_err(|error| Failure::bad(format!("{option} {name}: {error}")))?;
     let parts = RouteParts {
         address: &address,

@@ -15,7 +15,7 @@ pub(in crate::load) fn leg() -> Arc<Leg> {
     plan.workload.prefix = Some(Prefix::new(5, 3));
     plan.workload.extra_body.insert("user".to_owned(), "{{uuid}}-{{random:1:9}}".into());
     let address = Endpoint::parse("http://127.0.0.1:1").unwrap();
-    let tls = crate::load::tls::config(true, None).unwrap();
+    let tls = crate::load::tls::config(&crate::load::tls::Trust::anyone()).unwrap();
     let parts =
         RouteParts { address: &address, path: "/v1/chat/completions".to_owned(), headers: Vec::new(), tls };
     let options = plan.workload.body_options();
@@ -28,6 +28,7 @@ pub(in crate::load) fn leg() -> Arc<Leg> {
         content: Content::new(&plan),
     };
     Arc::new(Leg {
+        connections: crate::load::leg::Kept::default(),
         target: Arc::new(target),
         ask: Default::default(),
         phase: Phase::Measured,

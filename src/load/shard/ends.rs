@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Shard;
 use super::work::Work;
+use super::{Queued, Shard};
 use crate::exchange::Progress;
 use crate::load::connection::State;
 use crate::load::limits::{Limit, next_limit};
@@ -43,34 +43,14 @@ impl Shard {
         }
         let pause = if record.outcome.class == Class::Connect { REFUSED_PAUSE } else { Duration::ZERO };
         let pause = (now, pause);
-        work.go_on(&due, &record, &self.connections[slot].reply, pause);
+        let session_over = work.go_on(&due, &record, &self.connections[slot].reply, pause);
         if let Some(permits) = &work.leg.permits {
             permits.release(self.place);
         }
-        if self.connections[slot].exchange.reusable() && self.connections[slot].is_sent {
-            let connection = &mut self.connections[slot];
-            connection.state = State::Idle;
-            let lane = connection.lane();
-            self.set_write_interest(slot, false);
-            self.go_on_reading(slot);
-            self.idle[lane].push(slot as u32);
-        } else {
-            self.free(slot);
-        }
+        self.rest(work, slot, session_over);
         if work.block_is_full() {
             self.flush_records(work);
         }
-    }
-
-    pub(super) fn free(&mut self, slot: usize) {
-        self.connections[slot].close();
-        self.spare.push(slot as u32);
-    }
-
-    pub(super) fn drop_idle(&mut self, slot: usize) {
-        let lane = self.connections[slot].lane();
-        self.idle[lane].retain(|idle| *idle as usize != slot);
-        self.free(slot);
     }
 
     pub(super) fn flush_records(&mut self, work: &mut Work) {
@@ -141,11 +121,33 @@ impl Shard {
         for due in std::mem::take(&mut work.waiting) {
             work.on_unsent(&due, now, Class::Cancelled);
         }
+        self.give_up_queued(work, now, Class::Cancelled);
+    }
+
+    /// Requests that wait for a connection are never sent.
+    fn give_up_queued(&mut self, work: &mut Work, now: Stamp, class: Class) {
+        let queued: Vec<Queued> = work.queued.iter_mut().flat_map(std::mem::take).collect();
+        if queued.is_empty() {
+            return;
+        }
+        for Queued { due, route } in queued {
+            if let Some(outstanding) = &work.leg.outstanding {
+                outstanding.release(route, now, false);
+            }
+            if let Some(permits) = &work.leg.permits {
+                permits.release(self.place);
+            }
+            work.on_unsent(&due, now, class);
+        }
+        if let Some(pools) = &self.pools {
+            pools.withdraw(self.place);
+        }
     }
 
     /// Gives up what is open, what waits, and what was planned and could not even be taken in hand in time.
     pub(super) fn abandon(&mut self, work: &mut Work, now: Stamp) {
         work.give_up_unsent(now);
+        self.give_up_queued(work, now, Class::Unfinished);
         for slot in 0..self.connections.len() {
             if matches!(self.connections[slot].state, State::Opening | State::Busy) {
                 let progress = self.connections[slot].exchange.on_abandoned(now);

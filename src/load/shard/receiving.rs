@@ -16,7 +16,8 @@ impl Shard {
         let Some(slot) = self.slot_of(ready.token) else { return };
         match self.connections[slot].state {
             State::Closed => {}
-            State::Idle => self.drop_idle(slot),
+            State::Warming => self.on_warming(Some(work), slot, ready),
+            State::Idle => self.on_idle_ready(slot),
             State::Opening => self.on_opening(work, slot, ready),
             State::Busy => {
                 if ready.writable && !self.connections[slot].is_sent && self.connections[slot].watches_writes
@@ -31,29 +32,46 @@ impl Shard {
     }
 
     pub(super) fn on_opening(&mut self, work: &mut Work, slot: usize, ready: Ready) {
-        let token = ready.token;
-        if self.connections[slot].transport.is_ready() || !ready.readable {
-            let connected = match &self.connections[slot].socket {
-                Some(socket) => socket.connected(),
-                None => Err(io::ErrorKind::NotConnected.into()),
-            };
-            if let Err(error) = connected {
-                return self.try_next_address(work, slot, &error);
-            }
-        }
-        if let Err(error) = self.handshake(slot, ready) {
-            return self.try_next_address(work, slot, &error);
-        }
-        if !self.connections[slot].transport.is_ready() || self.slot_of(token).is_none() {
-            return;
+        match self.advance(slot, ready) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.try_next_address(work, slot, &error),
         }
         let now = self.pace.clock().now();
         let connection = &mut self.connections[slot];
         connection.state = State::Busy;
         connection.exchange.on_connected(now, true);
+        if let Some((took, resumed)) = connection.handshake {
+            connection.exchange.on_handshake(took, resumed);
+            work.check.on_handshake(resumed);
+        }
         self.preferred[connection.route] = connection.address;
         self.watch_deadline(work, slot, now);
         self.send(work, slot);
+    }
+
+    /// Carries the opening of a connection on; whether requests may be sent.
+    pub(super) fn advance(&mut self, slot: usize, ready: Ready) -> io::Result<bool> {
+        if self.connections[slot].transport.is_ready() || !ready.readable {
+            match &self.connections[slot].socket {
+                Some(socket) => socket.connected()?,
+                None => return Err(io::ErrorKind::NotConnected.into()),
+            }
+        }
+        if self.connections[slot].shaking_since.is_none() && !self.connections[slot].transport.is_ready() {
+            self.connections[slot].shaking_since = Some(self.pace.clock().now());
+        }
+        self.handshake(slot, ready)?;
+        let connection = &mut self.connections[slot];
+        if !connection.transport.is_ready() || self.slot_of(ready.token).is_none() {
+            return Ok(false);
+        }
+        let now = self.pace.clock().now();
+        let connection = &mut self.connections[slot];
+        if let Some(since) = connection.shaking_since.take() {
+            connection.handshake = Some((now - since, connection.transport.is_resumed()));
+        }
+        Ok(true)
     }
 
     /// Carries the TLS handshake on; nothing to do without TLS.

@@ -1,14 +1,15 @@
-//! From a due request to its bytes in the kernel: permits, connections, writes.
+//! From a due request to its bytes in the kernel: permits, connecting, writes.
 
 use std::io;
 
 use rustix::io::Errno;
 
 use super::Shard;
+use super::admitting::Way;
 use super::work::Work;
 use crate::load::agenda::{Due, later};
 use crate::load::alarms::Bell;
-use crate::load::connection::{Connection, State, lane};
+use crate::load::connection::State;
 use crate::load::leg::Halt;
 use crate::load::throttle::Throttle;
 use crate::metrics::{Class, Kind};
@@ -21,29 +22,32 @@ impl Shard {
             && work.leg.permits.as_ref().is_some_and(|all| all.take_grant(self.place))
         {
             if let Some(due) = work.waiting.pop_front() {
-                self.start(work, due, self.pace.clock().now());
+                self.admit(work, due, self.pace.clock().now());
             }
         }
+        self.admit_waiting(work);
         while let Some(due) = work.agenda.pop(self.pace.clock().now()) {
             work.last_plan = Some(work.last_plan.map_or(due.plan, |last| last.max(due.plan)));
             let admitted =
                 work.leg.permits.as_ref().is_none_or(|permits| permits.acquire(self.place, due.plan));
             if admitted {
-                self.start(work, due, due.ready);
+                self.admit(work, due, due.ready);
             } else {
                 work.waiting.push_back(due);
             }
         }
     }
 
-    /// Takes a request in hand.
-    pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp) {
+    /// Takes a request in hand that goes by `way`.
+    pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp, way: Way) {
+        let Way { route, slot } = way;
         let Some(mut request) = work.take(&due) else {
             // The file of requests broke off under our hands: the level is no longer the planned one, on no shard.
             work.on_unsent(&due, self.pace.clock().now(), Class::Cancelled);
+            self.connections[slot].route = route;
+            self.free(slot);
             return work.leg.signal.halt(Halt::Abort);
         };
-        let route = work.leg.route_of(&due, permit);
         let begin = work.leg.target.direct(route, &mut request.bytes);
         let (conduct, item) = (work.leg.target.content.conduct(), work.leg.item(due.index));
         let (abort, read_rate) = (conduct.abort(item, due.turn).unwrap_or_default(), conduct.read_rate(item));
@@ -51,7 +55,6 @@ impl Shard {
         self.gauges.on_sent();
         let now = self.pace.clock().now();
         work.on_start(now);
-        let slot = self.idle_or_spare(lane(route, read_rate.is_some()));
         let connection = &mut self.connections[slot];
         connection.route = route;
         connection.due = due;
@@ -71,7 +74,8 @@ impl Shard {
         connection.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         connection.exchange.on_start(now);
         work.on_delay(now.nanos_since(due.plan.max(permit)));
-        if connection.state == State::Idle {
+        if self.stands(slot, now) {
+            let connection = &mut self.connections[slot];
             connection.state = State::Busy;
             connection.reused = true;
             connection.exchange.on_connected(now, false);
@@ -79,24 +83,6 @@ impl Shard {
             self.send(work, slot);
         } else {
             self.connect(work, slot, now);
-        }
-    }
-
-    /// An idle connection of the lane that still stands, else a slot without a socket.
-    pub(super) fn idle_or_spare(&mut self, lane: usize) -> usize {
-        while let Some(slot) = self.idle[lane].pop() {
-            let slot = slot as usize;
-            if self.connections[slot].socket.as_ref().is_some_and(|socket| socket.is_quiet()) {
-                return slot;
-            }
-            self.free(slot);
-        }
-        match self.spare.pop() {
-            Some(slot) => slot as usize,
-            None => {
-                self.connections.push(Connection::new());
-                self.connections.len() - 1
-            }
         }
     }
 
@@ -113,10 +99,11 @@ impl Shard {
             connection.address = (self.preferred[route] + connection.tried) % addresses;
             connection.tried += 1;
             let target = &work.leg.target.routes[route];
-            let address = target.addresses[connection.address];
+            let address = &target.addresses[connection.address];
             match connection.open(address, target.tls.as_ref(), self.wall.is_some()) {
                 Ok(()) => {
                     work.check.connects += 1;
+                    self.connections[slot].opened = now;
                     match self.send_at_once(work, slot) {
                         Ok(()) => return self.watch_deadline(work, slot, now),
                         Err(refused) => error = Some(refused),
@@ -130,11 +117,7 @@ impl Shard {
     }
 
     pub(super) fn fail_to_connect(&mut self, work: &mut Work, slot: usize, error: &io::Error) {
-        let kind = match error.kind() {
-            io::ErrorKind::ConnectionRefused => Kind::Refused,
-            io::ErrorKind::InvalidData => Kind::Tls,
-            _ => Kind::Unreachable,
-        };
+        let kind = kind_of(error);
         let now = self.pace.clock().now();
         let progress = self.connections[slot].exchange.on_no_connection(now, kind, &told(error));
         self.after(work, slot, progress);
@@ -157,7 +140,7 @@ impl Shard {
         self.watch(slot, if whole { Interest::Read } else { Interest::ReadWrite })
     }
 
-    fn watch(&mut self, slot: usize, interest: Interest) -> io::Result<()> {
+    pub(super) fn watch(&mut self, slot: usize, interest: Interest) -> io::Result<()> {
         let token = self.token(slot);
         let connection = &mut self.connections[slot];
         let socket = connection.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
@@ -198,12 +181,24 @@ impl Shard {
         let now = self.pace.clock().now();
         let connection = &mut self.connections[slot];
         connection.is_sent = true;
+        connection.served += 1;
         connection.exchange.on_sent(now);
         let request = std::mem::take(&mut connection.request);
         work.requests.give_back(connection.due.user, request);
         if let Some(after) = connection.leaves_after {
             self.set_alarm(slot, later(now, after), Bell::Leave);
         }
+    }
+}
+
+/// Why there is no connection.
+fn kind_of(error: &io::Error) -> Kind {
+    match error.kind() {
+        // A Unix socket whose queue of connections is full says so.
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock => Kind::Refused,
+        io::ErrorKind::InvalidData => Kind::Tls,
+        io::ErrorKind::AddrNotAvailable => Kind::NoLocalPort,
+        _ => Kind::Unreachable,
     }
 }
 
@@ -215,7 +210,8 @@ fn told(error: &io::Error) -> String {
         }
         Some(Errno::ADDRNOTAVAIL) => {
             format!(
-                "{error}: this machine has no free port left towards the server; send less, or from more machines"
+                "{error}: this machine has no free port left towards the server; reuse connections, send less, widen \
+                 net.ipv4.ip_local_port_range, or spread the load over more addresses or machines"
             )
         }
         _ => error.to_string(),
@@ -232,5 +228,9 @@ mod tests {
         assert!(told(Errno::MFILE).contains("not of the server"));
         assert!(told(Errno::ADDRNOTAVAIL).contains("this machine"));
         assert_eq!(told(Errno::CONNREFUSED), "Connection refused (os error 111)");
+        let kind = |errno: Errno| kind_of(&errno.into());
+        assert_eq!(kind(Errno::ADDRNOTAVAIL), Kind::NoLocalPort);
+        assert_eq!((kind(Errno::CONNREFUSED), kind(Errno::AGAIN)), (Kind::Refused, Kind::Refused));
+        assert_eq!((kind(Errno::MFILE), kind(Errno::HOSTUNREACH)), (Kind::Unreachable, Kind::Unreachable));
     }
 }

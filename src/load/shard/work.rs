@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Queued;
 use super::showing::Showing;
 use crate::api::talk::Reply;
 use crate::exchange::Exchange;
@@ -49,6 +50,8 @@ pub(crate) struct Work {
     pub(crate) examples: Vec<Example>,
     /// Due, but without a permit yet; in the order of their plans.
     pub(crate) waiting: VecDeque<Due>,
+    /// With a permit, but without a connection yet, by endpoint and in the order of their plans.
+    pub(crate) queued: Vec<VecDeque<Queued>>,
     pub(crate) in_flight: usize,
     /// The text of answers is wanted: [`Leg::gathers_replies`].
     pub(crate) gathers_replies: bool,
@@ -88,6 +91,7 @@ impl Work {
             showing: Showing::default(),
             examples: Vec::new(),
             waiting: VecDeque::new(),
+            queued: Vec::new(),
             in_flight: 0,
             gathers_replies: leg.gathers_replies(),
             start: Stamp::ZERO,
@@ -156,7 +160,8 @@ impl Work {
         let Some(observed) = &self.leg.observed else { return 0 };
         let is_overdue =
             |record: &Record| record.plan >= self.window_start && observed.is_overdue(record, now);
-        let waiting = self.waiting.iter().filter(|due| {
+        let waiting = self.waiting.iter().chain(self.queued.iter().flatten().map(|one| &one.due));
+        let waiting = waiting.filter(|due| {
             let unsent = Record { start: now, ..Record::planned(due.index, due.plan) };
             is_overdue(&unsent)
         });
@@ -254,9 +259,15 @@ impl Work {
     }
 
     pub(crate) fn is_over(&mut self) -> bool {
-        let nothing_left = self.in_flight == 0 && self.waiting.is_empty() && self.agenda.is_empty();
+        let nobody_waits = self.waiting.is_empty() && self.queued.iter().all(VecDeque::is_empty);
+        let nothing_left = self.in_flight == 0 && nobody_waits && self.agenda.is_empty();
         // While the end may be moved, whoever has got there waits for it; but not for a run that is given up.
         nothing_left && (!self.open || self.give_up.is_some())
+    }
+
+    /// The oldest request that waits for a connection to endpoint `route`.
+    pub(crate) fn next_queued(&mut self, route: usize) -> Option<Due> {
+        self.queued.get_mut(route)?.pop_front().map(|one| one.due)
     }
 
     pub(crate) fn next_send(&mut self) -> Stamp {
@@ -321,14 +332,14 @@ impl Work {
     }
 
     /// What follows a request that has ended, now: further turns of its session, a pause after the end of the answer; or,
-    /// when the session has ended, the next one of its user, at least the given pause from now.
+    /// when the session has ended, the next one of its user, at least the given pause from now. Returns whether it has.
     pub(crate) fn go_on(
         &mut self,
         due: &Due,
         record: &Record,
         reply: &Reply,
         (now, pause): (Stamp, Duration),
-    ) {
+    ) -> bool {
         let mut follow = self.requests.on_end(due, record, reply);
         for next in follow.next {
             self.plan(due, next, record.end);
@@ -340,6 +351,7 @@ impl Work {
         if follow.is_over {
             self.agenda.on_done(due.user, now, pause);
         }
+        follow.is_over
     }
 
     fn plan(&mut self, due: &Due, (turn, next): (u16, Next), end: Stamp) {

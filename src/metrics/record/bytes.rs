@@ -1,8 +1,12 @@
 //! The stored form of a record: [`Record::BYTES`] bytes of fixed layout, little endian.
 
-use super::{Flags, Phase, Record, TokenSource};
+use super::{Flags, Handshake, Phase, Record, TokenSource};
 use crate::metrics::outcome::{Class, Kind, Outcome};
 use crate::time::Stamp;
+
+/// An HTTP status has three digits.
+const STATUS_BITS: u32 = 10;
+const STATUS_MAX: u16 = (1 << STATUS_BITS) - 1;
 
 impl Record {
     /// Size of an encoded record.
@@ -13,7 +17,7 @@ impl Record {
     /// The stored form.
     ///
     /// Layout, little endian: the fields in the order below, without gaps. Marks are 48-bit offsets
-    /// from `plan` (78 hours), token counts 24 bits, kernel stamps 32-bit lags behind the user stamp; a value
+    /// from `plan` (78 hours), which has 56 itself (2 years), token counts 24 bits, kernel stamps 32-bit lags behind the user stamp; a value
     /// beyond its field saturates at the largest one that is not the "absent" mark.
     #[must_use]
     pub fn encode(&self) -> [u8; Record::BYTES] {
@@ -29,13 +33,18 @@ impl Record {
             .filter(|place| *place < Record::REPLICAS_MAX)
             .map_or(0, |place| u64::from(place) + 1);
         w.put(self.phase as u64 | (replica & 0x7f) << 1, 1);
-        w.put(self.outcome.class as u64, 1);
-        w.put(u64::from(self.outcome.status), 2);
-        w.put(self.outcome.kind as u64, 1);
+        // The TLS handshake, in what class, status, kind and plan leave free: 4 bits that are 0 without one, 14, and 1. A
+        // reader of before does not know the class then, and refuses the record.
+        let (mantissa, exponent) = self.handshake.map_or((0, 0), Handshake::code);
+        let resumed = u64::from(self.handshake.is_some_and(Handshake::is_resumed));
+        w.put(self.outcome.class as u64 | exponent << 4, 1);
+        w.put(u64::from(self.outcome.status.min(STATUS_MAX)) | (mantissa >> 8) << STATUS_BITS, 2);
+        w.put(self.outcome.kind as u64 | resumed << 7, 1);
         let sources = self.output_source as u64 | (self.prompt_source as u64) << 4;
         w.put(sources | (replica >> 7 & 3) << 2 | (replica >> 9) << 6, 1);
         w.put(u64::from(self.flags.bits()), 2);
-        w.put(self.plan.as_nanos(), 8);
+        w.put(self.plan.as_nanos(), 7);
+        w.put(mantissa & 0xff, 1);
         let offset = |at: Stamp| at.nanos_since(self.plan);
         let marks = [
             Some(self.permit),
@@ -79,13 +88,20 @@ impl Record {
             0 => Phase::Warmup,
             _ => Phase::Measured,
         };
-        let class = Class::from_code(r.take(1) as u8)?;
-        let status = r.take(2) as u16;
-        let kind = Kind::from_code(r.take(1) as u8)?;
+        let class = r.take(1);
+        let exponent = class >> 4;
+        let class = Class::from_code((class & 0x0f) as u8)?;
+        let status = r.take(2);
+        let mantissa = status >> STATUS_BITS;
+        let status = status as u16 & STATUS_MAX;
+        let kind = r.take(1);
+        let resumed = kind >> 7 == 1;
+        let kind = Kind::from_code((kind & 0x7f) as u8)?;
         let sources = r.take(1) as u8;
         let replica = (low | u64::from(sources >> 2 & 3) << 7 | u64::from(sources >> 6) << 9) as u16;
         let flags = Flags::from_bits(r.take(2) as u16);
-        let plan = Stamp::from_nanos(r.take(8));
+        let plan = Stamp::from_nanos(r.take(7));
+        let handshake = Handshake::from_code((mantissa << 8 | r.take(1), exponent), resumed);
         let mut mark = || r.take_optional(6).map(|ns| Stamp::from_nanos(plan.as_nanos().saturating_add(ns)));
         let (permit, start) = (mark()?, mark()?);
         let (conn, sent, byte, first, answer, last) = (mark(), mark(), mark(), mark(), mark(), mark());
@@ -116,6 +132,7 @@ impl Record {
             permit,
             start,
             conn,
+            handshake,
             sent,
             byte,
             first,
@@ -244,7 +261,25 @@ mod tests {
     #[test]
     fn foreign_codes_are_refused() {
         let mut bytes = full().encode();
-        bytes[19] = 200;
+        bytes[19] = 0x0f;
         assert_eq!(Record::decode(&bytes), None);
+        let mut bytes = full().encode();
+        bytes[22] = 0x7f;
+        assert_eq!(Record::decode(&bytes), None);
+    }
+
+    #[test]
+    fn a_handshake_takes_what_others_leave_free() {
+        for (ns, resumed) in
+            [(0, false), (1, true), (16_384, false), (20_000_000, true), (3_600_000_000_000, false)]
+        {
+            let handshake = Some(Handshake::of(std::time::Duration::from_nanos(ns), resumed));
+            let record =
+                Record { handshake, outcome: Outcome::new(Class::Http, Kind::HttpStatus, 599), ..full() };
+            assert_eq!(Record::decode(&record.encode()), Some(record));
+        }
+        // Files of before have zeros there.
+        let bare = Record { handshake: None, ..full() }.encode();
+        assert_eq!((bare[19], bare[21] >> 2, bare[22] >> 7, bare[33]), (0, 0, 0, 0));
     }
 }

@@ -44,6 +44,8 @@ fn name_in(plan: Option<&Plan>, level: &LevelBlock, of: GroupKey) -> String {
     let target = plan.map(|plan| &plan.target);
     match of {
         GroupKey::SlowReaders => "slow readers".to_owned(),
+        GroupKey::FreshConnections => "fresh connections".to_owned(),
+        GroupKey::ReusedConnections => "reused connections".to_owned(),
         GroupKey::Model(place) => target
             .and_then(|target| target.models.get(usize::from(place)).cloned())
             .unwrap_or_else(|| format!("model {}", place + 1)),

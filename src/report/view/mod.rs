@@ -6,6 +6,7 @@
 mod budget;
 mod cache;
 mod capacity;
+mod connections;
 mod failures;
 mod findings;
 mod groups;
@@ -46,6 +47,8 @@ pub struct View {
     pub repeats: Table,
     /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
     pub turns: Table,
+    /// What connections cost: one row per level; without rows where they are no subject.
+    pub connections: Table,
     /// What the servers said meanwhile: one row per level, and one per server where there are several; without rows where they
     /// said nothing.
     pub servers: Table,
@@ -193,6 +196,7 @@ impl View {
             groups: Table::of("part", groups::COLUMNS.to_vec(), groups::rows(run)),
             repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
             turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
+            connections: Table::of("connections", connections::COLUMNS.to_vec(), connections::rows(run)),
             servers: Table::of("servers", telemetry::SERVER_COLUMNS.to_vec(), telemetry::servers(run)),
             gpus: Table::of("GPUs", telemetry::GPU_COLUMNS.to_vec(), telemetry::gpus(run)),
             budget: Table::of(
@@ -206,6 +210,7 @@ impl View {
             notes: knee::note(run)
                 .into_iter()
                 .chain(notes::of(run))
+                .chain(connections::notes(run))
                 .chain(groups::notes(run))
                 .chain(until::notes(run))
                 .chain(turns::notes(run))

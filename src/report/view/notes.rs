@@ -28,12 +28,11 @@ pub(super) fn of(run: &RunFile) -> Vec<Note> {
         notes.merged(merged);
     }
     let share = plan.as_ref().map(Plan::own_share).unwrap_or_default();
-    notes.arrivals(share);
+    notes.arrivals(share, plan.as_ref().and_then(|plan| plan.target.connections.max));
     notes.trace(run, share);
     notes.data(run);
     notes.prompt_tokens(plan.as_ref());
     notes.output_tokens(plan.as_ref());
-    notes.client();
     notes.selftest(run);
     if let Some(plan) = &plan {
         notes.plan(plan);
@@ -163,7 +162,7 @@ impl Notes<'_> {
 
     /// Asked against realised rates, latencies from the planned send where there is a plan, and what kept requests from
     /// it.
-    fn arrivals(&mut self, share: Share) {
+    fn arrivals(&mut self, share: Share, limit: Option<u32>) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
             let asked = level.asked_s().map(|asked| {
@@ -190,6 +189,7 @@ impl Notes<'_> {
             if level.distributions.get(&Metric::CapWait).is_some_and(|wait| wait.max > Some(0.0)) {
                 asked.into_iter().for_each(|asked| self.say(format!("{}: {asked}", level.label)));
                 let held = match setting.load.users {
+                    None if setting.load.cap.is_none() && limit.is_some() => "all connections were in use",
                     None => "the cap was reached",
                     Some(_) => "users were not free when they were to send",
                 };
@@ -323,21 +323,6 @@ impl Notes<'_> {
             self.say("output tokens: from the tokenizer".to_owned());
         } else {
             self.say("output tokens: from the server's usage".to_owned());
-        }
-    }
-
-    /// What became of connections.
-    fn client(&mut self) {
-        for level in self.levels {
-            let check = &level.self_check;
-            if check.resent > 0 {
-                let (requests, their) =
-                    if check.resent == 1 { ("request was", "its") } else { ("requests were", "their") };
-                self.say(format!(
-                    "{}: {} {requests} resent, {their} connection having been closed",
-                    level.label, check.resent
-                ));
-            }
         }
     }
 

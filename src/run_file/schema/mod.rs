@@ -35,7 +35,9 @@ pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
 pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use reuse::ReuseBlock;
-pub use self_check::{BytesBlock, ClientErrorBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock};
+pub use self_check::{
+    BytesBlock, ClientErrorBlock, ConnectionsBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock,
+};
 pub use telemetry::{ExporterBlock, TelemetryBlock};
 pub use trace::{DataBlock, TraceBlock};
 pub use turns::TurnBlock;

@@ -53,14 +53,37 @@ pub struct SelfCheckBlock {
     pub coalesced_share: Option<f64>,
     /// Connections opened.
     pub connects: u64,
-    /// Requests resent on a fresh connection.
+    /// Requests resent on a fresh connection: the server had closed an idle one when they were written to it (keep-alive
+    /// races).
     pub resent: u64,
+    /// What became of connections; absent where there is nothing to say.
+    #[serde(skip_serializing_if = "ConnectionsBlock::is_empty")]
+    pub connections: ConnectionsBlock,
     /// Segments that the kernel sent again.
     pub retransmits: u64,
     /// Each shard.
     pub shards: Vec<ShardBlock>,
     /// What the machine went through.
     pub host: Option<HostBlock>,
+}
+
+/// What became of connections, beyond their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectionsBlock {
+    /// Those that stood before the level began.
+    pub prewarmed: u64,
+    /// Those that were to and did not come about.
+    pub prewarm_failed: u64,
+    /// Those that we closed for their age, or for the number of requests that they had served.
+    pub retired: u64,
+    /// TLS handshakes from the beginning.
+    pub tls_full: u64,
+    /// TLS handshakes that took up an earlier session.
+    pub tls_resumed: u64,
+    /// From plan to connection of the requests that had to wait for one, as there may be only so many; absent if none had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<DelayBlock>,
 }
 
 /// The client's error in one quantile of one metric.
@@ -175,6 +198,8 @@ impl SelfCheckBlock {
         let sum = |field: fn(&ShardCheck) -> u64| result.shards.iter().map(field).sum::<u64>();
         let (events, coalesced) = (sum(|s| s.events), sum(|s| s.coalesced));
         let stamped = all.receive_lag.n() > 0;
+        let mut conn_wait = Histogram::new();
+        result.shards.iter().for_each(|shard| conn_wait.merge(&shard.conn_wait));
         SelfCheckBlock {
             timestamps: Some(result.stamps.in_use),
             timestamps_why_not: result.stamps.why_not.clone(),
@@ -198,6 +223,14 @@ impl SelfCheckBlock {
             coalesced_share: share(coalesced, events),
             connects: sum(|s| s.connects),
             resent: sum(|s| s.resent),
+            connections: ConnectionsBlock {
+                prewarmed: sum(|s| s.prewarmed),
+                prewarm_failed: sum(|s| s.prewarm_failed),
+                retired: sum(|s| s.retired),
+                tls_full: sum(|s| s.tls_full),
+                tls_resumed: sum(|s| s.tls_resumed),
+                wait: DelayBlock::of(&conn_wait),
+            },
             retransmits: sum(|s| s.retransmits),
             shards,
             host: result.host.as_ref().map(HostBlock::new),
@@ -209,6 +242,12 @@ impl SelfCheckBlock {
     pub fn error_of(&self, metric: crate::metrics::Metric, quantile: Quantile) -> Option<&ClientErrorBlock> {
         let name = format!("p{quantile}");
         self.client_error.iter().find(|error| error.metric == metric.name() && error.quantile == name)
+    }
+}
+
+impl ConnectionsBlock {
+    fn is_empty(&self) -> bool {
+        *self == ConnectionsBlock::default()
     }
 }
 

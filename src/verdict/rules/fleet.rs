@@ -39,7 +39,10 @@ fn name(plan: &Plan, facts: &Facts, of: GroupKey) -> String {
             .replicas
             .get(usize::from(place))
             .map_or_else(|| format!("replica {}", place + 1), |name| format!("replica {name}")),
-        GroupKey::Model(_) | GroupKey::SlowReaders => String::new(),
+        GroupKey::Model(_)
+        | GroupKey::SlowReaders
+        | GroupKey::FreshConnections
+        | GroupKey::ReusedConnections => String::new(),
     }
 }
 

@@ -119,7 +119,12 @@ fn cap_reached(plan: &Plan, facts: &Facts) -> Option<Finding> {
             format!("{waited} of {} ({})", count(wait.n, "request"), percent(waited as f64, wait.n as f64))
         },
     );
-    let mut evidence = format!("{who} waited for the cap of {cap}, up to {}", time(wait.max_ns));
+    let connection = plan
+        .target
+        .connections
+        .max
+        .map_or_else(String::new, |most| format!(" or for one of {most} connections"));
+    let mut evidence = format!("{who} waited for the cap of {cap}{connection}, up to {}", time(wait.max_ns));
     for (name, metric) in [("TTFT", Metric::TtftPlan), ("E2E", Metric::E2ePlan)] {
         if let Some(from_plan) = facts.latencies.get(&metric) {
             let (p50, p99) = (time(from_plan.p50_ns), time(from_plan.p99_ns));

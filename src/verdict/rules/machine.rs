@@ -2,7 +2,7 @@
 
 use super::words::{count, percent, seconds};
 use crate::metrics::Class;
-use crate::plan::{Finding, Grade, Plan, Rule};
+use crate::plan::{Connections, Finding, Grade, Plan, Reuse, Rule};
 use crate::verdict::Facts;
 
 const STEAL_SHARE_MAX: f64 = 0.01;
@@ -54,6 +54,11 @@ fn memory(facts: &Facts) -> Option<Finding> {
 /// As many connections as requests are open at once must be made, and one for each that was given up; what counts are
 /// those beyond.
 fn reuse(plan: &Plan, facts: &Facts) -> Option<Finding> {
+    // Whoever asks for fresh connections gets them.
+    let Connections { reuse, max_age_s, max_requests, .. } = &plan.target.connections;
+    if *reuse != Reuse::Pooled || max_age_s.is_some() || max_requests.is_some() {
+        return None;
+    }
     let (client, load) = (&facts.client, &facts.level.load);
     let planned = || load.users.or(load.cap).map(|n| plan.own_share().count(u64::from(n)));
     let at_once = facts.in_flight.map(|n| n.max).or_else(planned)?;

@@ -1,0 +1,101 @@
+//! What a plan says of TLS, with what it only names: files and variables of the environment.
+
+use std::sync::Arc;
+
+use crate::cli::failure::Failure;
+use crate::load::tls::{self, Trust, TrustError};
+use crate::plan::Target;
+
+/// The TLS settings of all endpoints.
+pub(super) fn config(target: &Target) -> Result<Arc<rustls::ClientConfig>, Failure> {
+    let settings = &target.tls;
+    let read =
+        |option: &str, place: &Option<String>| place.as_deref().map(|place| pem(option, place)).transpose();
+    let cacert = read("--cacert", &settings.cacert)?;
+    let certificate = read("--cert", &settings.cert)?;
+    let key = read("--key", &settings.key)?;
+    let needs_tls = target.endpoints.iter().any(|endpoint| endpoint.url.starts_with("https"));
+    let trust = Trust {
+        // Without https nothing is verified, and a machine without root certificates may still load a plain server.
+        insecure: settings.insecure || !needs_tls,
+        cacert: cacert.as_deref(),
+        // Both may be in one file.
+        identity: certificate.as_deref().map(|chain| (chain, key.as_deref().unwrap_or(chain))),
+        no_resumption: !settings.resumption,
+    };
+    tls::config(&trust).map_err(|error| {
+        let option = match &error {
+            TrustError::Roots(_) => "--cacert",
+            TrustError::Certificate(_) => "--cert",
+            TrustError::Key(_) => "--key",
+        };
+        Failure::bad(format!("{option}: {error}"))
+    })
+}
+
+/// What is in a file, or in the variable of the environment that `env:NAME` names.
+fn pem(option: &str, place: &str) -> Result<Vec<u8>, Failure> {
+    if let Some(name) = place.strip_prefix(ENVIRONMENT) {
+        return match std::env::var(name) {
+            Ok(text) if !text.trim().is_empty() => Ok(text.into_bytes()),
+            _ => Err(Failure::bad(format!(
+                "{option} {place}: the environment has no text under that name; set it"
+            ))),
+        };
+    }
+    std::fs::read(place).map_err(|error| {
+        Failure::bad(format!("{option} {place}: {error}; name a readable PEM file, or env:NAME"))
+    })
+}
+
+const ENVIRONMENT: &str = "env:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Endpoint, Tls};
+
+    fn wrong(tls: Tls) -> String {
+        let endpoints = vec![Endpoint { url: "https://h:443".to_owned() }];
+        config(&Target { endpoints, tls, ..Target::default() }).expect_err("nothing usable").to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_used_is_named() {
+        let insecure = || Tls { insecure: true, ..Tls::default() };
+        let absent = wrong(Tls { cert: Some("env:TOKLOAD_NO_SUCH".to_owned()), ..insecure() });
+        assert!(absent.contains("--cert env:TOKLOAD_NO_SUCH") && absent.contains("set it"), "{absent}");
+        let absent = wrong(Tls { cacert: Some("/no/such/file".to_owned()), ..insecure() });
+        assert!(absent.contains("--cacert /no/such/file"), "{absent}");
+        let directory = std::env::temp_dir().join(format!("tokload-trust-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let made = crate::mock::Identity::self_signed(&["h".to_owned()]).unwrap();
+        let certificate = file("cert", std::str::from_utf8(&made.certificate_pem).unwrap());
+        let key = file("key", std::str::from_utf8(&made.key_pem).unwrap());
+        let sealed = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        let sealed = file("sealed", sealed);
+        let with = |cert: &str, key: Option<&str>| {
+            wrong(Tls { cert: Some(cert.to_owned()), key: key.map(str::to_owned), ..insecure() })
+        };
+        assert!(with(&key, None).contains("--cert: no certificate"), "{}", with(&key, None));
+        assert!(with(&certificate, None).contains("--key: no private key"));
+        assert!(with(&certificate, Some(&sealed)).contains("--key: the key is encrypted"));
+        let other = crate::mock::Identity::self_signed(&["h".to_owned()]).unwrap();
+        let other = file("other", std::str::from_utf8(&other.key_pem).unwrap());
+        assert!(with(&certificate, Some(&other)).contains("--key: "), "a key of another certificate");
+        let both = format!(
+            "{}{}",
+            std::str::from_utf8(&made.certificate_pem).unwrap(),
+            std::str::from_utf8(&made.key_pem).unwrap()
+        );
+        let tls = Tls { cert: Some(file("both", &both)), ..insecure() };
+        let endpoints = vec![Endpoint { url: "https://h:443".to_owned() }];
+        assert!(config(&Target { endpoints, tls, ..Target::default() }).is_ok());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

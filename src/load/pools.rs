@@ -1,0 +1,294 @@
+//! An exact limit on the connections to each endpoint over all shards.
+//!
+//! A connection is counted from before it is asked for until its socket is closed. Touched when a request begins or ends
+//! and when a connection is closed, never per event. A lock, for the reasons that `permits` has: the oldest planned
+//! request gets what becomes free. Shards never hand sockets to each other. So where the oldest one waits on another
+//! shard, a connection is closed here and its place in the count goes there; and where all places are taken by idle
+//! connections of other shards, one of these is asked to close one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::sys::waker::Waker;
+use crate::time::Stamp;
+
+/// The connections of a run, by endpoint.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    pools: Vec<Pool>,
+    wakers: Vec<Arc<Waker>>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    queue: Mutex<Queue>,
+    shards: Vec<Told>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    limit: u32,
+    /// Connections that stand or are being opened, and places that were granted and not yet taken up.
+    open: u32,
+    /// Of each shard, those among them that any request of it may take.
+    idle: Vec<u32>,
+    /// Waiting requests by planned time; a shard's own wait in the order of their plans.
+    waiting: BinaryHeap<Reverse<(Stamp, usize)>>,
+}
+
+/// What a shard is told and has not yet acted upon.
+#[derive(Debug, Default)]
+struct Told {
+    /// It may open so many connections, for its oldest waiting requests.
+    granted: AtomicU32,
+    /// It is to close so many idle ones.
+    evicted: AtomicU32,
+}
+
+/// What a request that needs a connection gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// An idle connection of its shard.
+    Idle,
+    /// Leave to open one.
+    Open,
+    /// Neither: a grant will come later.
+    Wait,
+}
+
+/// What becomes of a connection that has served a request and may serve another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It waits for one.
+    Idle,
+    /// It serves the oldest waiting request of its shard.
+    Handed,
+    /// It is closed: the oldest waiting request is another shard's.
+    Closed,
+}
+
+impl Pools {
+    /// At most `limit` connections to each of so many endpoints, for the shards with these wakers.
+    #[must_use]
+    pub(super) fn new(limit: u32, endpoints: usize, wakers: Vec<Arc<Waker>>) -> Pools {
+        let shards = wakers.len();
+        let pool = |_| Pool {
+            queue: Mutex::new(Queue { limit, open: 0, idle: vec![0; shards], waiting: BinaryHeap::new() }),
+            shards: (0..shards).map(|_| Told::default()).collect(),
+        };
+        Pools { pools: (0..endpoints).map(pool).collect(), wakers }
+    }
+
+    /// What a request of `shard` planned for `plan` gets; `has_idle`: that shard has a connection that would do. Requests
+    /// of one shard must ask in the order of their plans.
+    pub(super) fn admit(&self, route: usize, shard: usize, plan: Stamp, has_idle: bool) -> Admission {
+        let pool = &self.pools[route];
+        let mut queue = pool.lock();
+        if queue.waiting.is_empty() {
+            if has_idle && queue.idle[shard] > 0 {
+                queue.idle[shard] -= 1;
+                return Admission::Idle;
+            }
+            if queue.open < queue.limit {
+                queue.open += 1;
+                return Admission::Open;
+            }
+        }
+        queue.waiting.push(Reverse((plan, shard)));
+        // One that is idle elsewhere, and not yet asked for on behalf of somebody else.
+        let spare = (0..queue.idle.len())
+            .find(|of| queue.idle[*of] > pool.shards[*of].evicted.load(Ordering::Relaxed));
+        if let Some(of) = spare {
+            pool.shards[of].evicted.fetch_add(1, Ordering::AcqRel);
+            drop(queue);
+            if of != shard {
+                self.wakers[of].wake();
+            }
+        }
+        Admission::Wait
+    }
+
+    /// Whether `shard` may open a connection that no request waits for.
+    pub(super) fn may_open(&self, route: usize) -> bool {
+        let mut queue = self.pools[route].lock();
+        let may = queue.waiting.is_empty() && queue.open < queue.limit;
+        queue.open += u32::from(may);
+        may
+    }
+
+    /// Takes up one grant of `shard`, if there is one: its oldest waiting request may open a connection.
+    pub(super) fn take_grant(&self, route: usize, shard: usize) -> bool {
+        let granted = &self.pools[route].shards[shard].granted;
+        granted.load(Ordering::Relaxed) > 0 && granted.fetch_sub(1, Ordering::AcqRel) > 0
+    }
+
+    /// How many idle connections `shard` is to close now.
+    pub(super) fn take_evictions(&self, route: usize, shard: usize) -> u32 {
+        let evicted = &self.pools[route].shards[shard].evicted;
+        if evicted.load(Ordering::Relaxed) == 0 { 0 } else { evicted.swap(0, Ordering::AcqRel) }
+    }
+
+    /// A connection of `shard` has served its request and may serve another, or has just been opened for none.
+    pub(super) fn on_rest(&self, route: usize, shard: usize) -> Rest {
+        let mut queue = self.pools[route].lock();
+        match queue.waiting.peek() {
+            None => {
+                queue.idle[shard] += 1;
+                Rest::Idle
+            }
+            Some(Reverse((_, oldest))) if *oldest == shard => {
+                queue.waiting.pop();
+                Rest::Handed
+            }
+            Some(_) => Rest::Closed,
+        }
+    }
+
+    /// A connection of `shard` is closed, or will not be opened: the oldest waiting request gets its place. It `was_idle` if
+    /// [`Pools::on_rest`] said so and no request has taken it since.
+    pub(super) fn on_closed(&self, route: usize, shard: usize, was_idle: bool) {
+        let pool = &self.pools[route];
+        let mut queue = pool.lock();
+        if was_idle {
+            queue.idle[shard] = queue.idle[shard].saturating_sub(1);
+        }
+        let Some(Reverse((_, oldest))) = queue.waiting.pop() else {
+            queue.open = queue.open.saturating_sub(1);
+            return;
+        };
+        drop(queue);
+        pool.shards[oldest].granted.fetch_add(1, Ordering::AcqRel);
+        if oldest != shard {
+            self.wakers[oldest].wake();
+        }
+    }
+
+    /// Nothing of `shard` waits any more: what it was granted goes to others.
+    pub(super) fn withdraw(&self, shard: usize) {
+        for (route, pool) in self.pools.iter().enumerate() {
+            pool.lock().waiting.retain(|Reverse((_, of))| *of != shard);
+            while self.take_grant(route, shard) {
+                self.on_closed(route, shard, false);
+            }
+        }
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // A shard that panicked inside these few lines cannot have left the queue half changed.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pools(limit: u32, shards: usize) -> Pools {
+        Pools::new(limit, 1, (0..shards).map(|_| Arc::new(Waker::new().unwrap())).collect())
+    }
+
+    const T: Stamp = Stamp::ZERO;
+
+    #[test]
+    fn a_shard_takes_its_own_idle_connections_and_opens_up_to_the_limit() {
+        let pools = pools(2, 1);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        assert_eq!(pools.on_rest(0, 0), Rest::Idle);
+        assert_eq!(pools.admit(0, 0, T, true), Admission::Idle);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Wait);
+        assert_eq!(pools.on_rest(0, 0), Rest::Handed);
+        assert_eq!(pools.on_rest(0, 0), Rest::Idle);
+    }
+
+    #[test]
+    fn the_oldest_request_gets_the_place_wherever_it_waits() {
+        let pools = pools(1, 2);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        assert_eq!(pools.admit(0, 1, Stamp::from_millis(1), false), Admission::Wait);
+        assert_eq!(pools.admit(0, 0, Stamp::from_millis(2), false), Admission::Wait);
+        assert_eq!(pools.on_rest(0, 0), Rest::Closed);
+        pools.on_closed(0, 0, false);
+        assert!(!pools.take_grant(0, 0) && pools.take_grant(0, 1) && !pools.take_grant(0, 1));
+        pools.on_closed(0, 1, false);
+        assert!(pools.take_grant(0, 0));
+    }
+
+    #[test]
+    fn an_idle_connection_of_another_shard_is_asked_for_once() {
+        let pools = pools(1, 2);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        assert_eq!(pools.on_rest(0, 0), Rest::Idle);
+        assert_eq!(pools.admit(0, 1, T, false), Admission::Wait);
+        assert_eq!(pools.admit(0, 1, T, false), Admission::Wait);
+        assert_eq!((pools.take_evictions(0, 1), pools.take_evictions(0, 0)), (0, 1));
+        pools.on_closed(0, 0, true);
+        assert!(pools.take_grant(0, 1));
+    }
+
+    #[test]
+    fn what_is_withdrawn_goes_to_the_others() {
+        let pools = pools(1, 2);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        for shard in [1, 0, 1] {
+            assert_eq!(pools.admit(0, shard, T, false), Admission::Wait);
+        }
+        pools.on_closed(0, 0, false);
+        // By then one of the two has been granted the place.
+        pools.withdraw(1);
+        assert!(pools.take_grant(0, 0));
+        pools.on_closed(0, 0, false);
+        assert!(pools.may_open(0) && !pools.may_open(0));
+    }
+
+    /// Whatever shards do, never more than the limit are open, and everyone gets through.
+    #[test]
+    fn the_limit_holds_for_any_number_of_shards() {
+        for (limit, shards) in [(1, 1), (1, 3), (3, 2), (4, 4)] {
+            let pools = pools(limit, shards);
+            let mut rng = crate::rng::stream(5, crate::rng::Purpose::Choice, u64::from(limit));
+            let (mut busy, mut idle, mut waiting) =
+                (vec![0u32; shards], vec![0u32; shards], vec![0u32; shards]);
+            let (mut begun, mut done) = (0u64, 0u64);
+            while done < 400 {
+                let shard = crate::rng::below(&mut rng, shards as u32) as usize;
+                if begun < 400 && crate::rng::below(&mut rng, 2) == 0 {
+                    match pools.admit(0, shard, Stamp::from_nanos(begun), idle[shard] > 0) {
+                        Admission::Idle => (idle[shard], busy[shard]) = (idle[shard] - 1, busy[shard] + 1),
+                        Admission::Open => busy[shard] += 1,
+                        Admission::Wait => waiting[shard] += 1,
+                    }
+                    begun += 1;
+                } else if busy[shard] > 0 {
+                    busy[shard] -= 1;
+                    done += 1;
+                    // One in four breaks.
+                    let rest = (crate::rng::below(&mut rng, 4) > 0).then(|| pools.on_rest(0, shard));
+                    match rest {
+                        Some(Rest::Idle) => idle[shard] += 1,
+                        Some(Rest::Handed) => {
+                            (busy[shard], waiting[shard]) = (busy[shard] + 1, waiting[shard] - 1)
+                        }
+                        Some(Rest::Closed) | None => pools.on_closed(0, shard, false),
+                    }
+                }
+                for (shard, resting) in idle.iter_mut().enumerate() {
+                    for _ in 0..pools.take_evictions(0, shard).min(*resting) {
+                        *resting -= 1;
+                        pools.on_closed(0, shard, true);
+                    }
+                }
+                for shard in 0..shards {
+                    while pools.take_grant(0, shard) {
+                        (busy[shard], waiting[shard]) = (busy[shard] + 1, waiting[shard] - 1);
+                    }
+                }
+                assert!(busy.iter().chain(&idle).sum::<u32>() <= limit);
+            }
+        }
+    }
+}
