@@ -9,11 +9,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::script::{self, ScriptBlocks};
-use crate::cli::session::{Files, Finished, Session};
+use crate::cli::gather::Gathering;
+use crate::cli::ranks::Rank;
+use crate::cli::session::{Files, Finished, Session, check_limits};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{
-    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, tokens, vllm_result,
+    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, together, tokens, vllm_result,
     with_stdout,
 };
 use crate::metrics::Phase;
@@ -39,7 +41,16 @@ const SHOWN_OF_TRACE: usize = 10;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
-    carry_out(order(args, tool, &clock)?, Vec::new(), clock, typed)
+    let config = config(args)?;
+    let rank = together::rank(args, config.as_ref())?;
+    let fresh_seed = rank.as_ref().and_then(Rank::seed);
+    let args = &together::args(args, rank.as_ref());
+    let mut order = order_with(args, tool, (fresh_seed, &clock), config).map_err(|failure| match &rank {
+        Some(rank) => together::said_of(rank, failure),
+        None => failure,
+    })?;
+    together::prepare(&mut order, rank)?;
+    carry_out(order, Vec::new(), clock, typed)
 }
 
 /// Does what was ordered, behind what a search has tried before.
@@ -65,6 +76,35 @@ pub(super) fn carry_out(
         }
         return print(dry_run(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
+    let mut gathering = together::open(&order, clock)?;
+    match (measure(order, earlier, (clock, typed), gathering.as_mut()), gathering) {
+        (Ok(done), Some(gathering)) => together::conclude(done, gathering),
+        (Ok(Done { session, finished, gate }), None) => {
+            show(&session, &finished)?;
+            conclude(finished, gate)
+        }
+        (Err(failure), gathering) => {
+            gathering.into_iter().for_each(|mut gathering| gathering.end(Some(&failure.to_string())));
+            Err(failure)
+        }
+    }
+}
+
+/// A run that was measured.
+pub(super) struct Done {
+    pub(super) session: Session,
+    pub(super) finished: Finished,
+    pub(super) gate: Gate,
+}
+
+/// Makes all ready, meets those who make the other shares, measures and saves.
+fn measure(
+    order: Order,
+    earlier: Vec<Trial>,
+    (clock, typed): (RunClock, Vec<String>),
+    gathering: Option<&mut Gathering>,
+) -> Result<Done, Failure> {
+    let script = script::look(&order.plan)?;
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     if let Some(file) = output.vllm.as_ref().and_then(|vllm| vllm.file.as_ref()) {
@@ -94,6 +134,15 @@ pub(super) fn carry_out(
     let tool = normalise::tool_of(&typed).unwrap_or(Tool::Tokload);
     let warnings = lint::warnings(&plan, &around, tool);
     let blocks = ScriptBlocks::of(script.as_ref());
+    let (agreed, clock_offset) = match gathering {
+        Some(gathering) => {
+            check_limits(&plan)?;
+            let notes = gathering.meet().map_err(Failure::unreachable)?;
+            notes.iter().filter(|_| !output.quiet).for_each(|note| say(note));
+            (Some(gathering.agreed()), gathering.clock())
+        }
+        None => (together::alone_at(output.start_at, clock)?, None),
+    };
     let session = Session {
         clock,
         output,
@@ -104,13 +153,14 @@ pub(super) fn carry_out(
         ends_within_s: f64::INFINITY,
         earlier,
         library: None,
+        agreed,
+        clock_offset,
     };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);
     }
-    show(&session, &finished)?;
-    conclude(finished, gate)
+    Ok(Done { session, finished, gate })
 }
 
 /// What the exit code of a finished run depends on beside the run.
@@ -123,26 +173,29 @@ pub(super) struct Gate {
 }
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
-    order_with(args, tool, clock, config(args)?)
+    order_with(args, tool, (None, clock), config(args)?)
 }
 
-/// The order with `config`, name and text of a plan file, under it.
+/// The order with `config`, name and text of a plan file, under it. The seed that is taken if none is given is that of all
+/// processes of the run, where they have one.
 pub(super) fn order_with(
     args: &RunArgs,
     tool: Tool,
-    clock: &RunClock,
+    (seed_of_all, clock): (Option<u64>, &RunClock),
     config: Option<(&str, String)>,
 ) -> Result<Order, Failure> {
     let args = &with_files(args)?;
     let around = Surroundings {
         tool,
-        fresh_seed: fresh_seed(clock),
+        fresh_seed: seed_of_all.unwrap_or_else(|| fresh_seed(clock)),
         config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
         env: &|name| std::env::var(name).ok(),
         read: &crate::cli::text_file::read,
     };
     let order = plan_from_args::order(args, &around).map_err(Failure::bad)?;
-    share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    if seed_of_all.is_none() {
+        share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    }
     Ok(order)
 }
 

@@ -264,6 +264,11 @@ const REFUSED: [(&[&str], &str, &str); 5] = [
         "leave it out",
     ),
     (
+        &["--share-timeout", "--start-at"],
+        "is about processes that begin together, and a simulation has its own time",
+        "leave it out: shares are simulated one after another",
+    ),
+    (
         &["--all-addresses", "--connect-timeout", "--ready-check-timeout-sec", "--replica-header"],
         "is about a connection, and a simulation has none",
         "leave it out; --cold-start lets the server refuse at the beginning",
