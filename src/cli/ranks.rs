@@ -98,7 +98,8 @@ pub fn of_environment(env: Env<'_>) -> Result<Option<Rank>, Error> {
             None => found = Some(rank),
             Some(first) if first.share == rank.share => {}
             Some(first) => {
-                let wrong = format!("{} says share {}, {} says share {}", first.by, first.share, rank.by, rank.share);
+                let wrong =
+                    format!("{} says share {}, {} says share {}", first.by, first.share, rank.by, rank.share);
                 return Err(Error::new("--share", wrong, REMEDY));
             }
         }
@@ -131,7 +132,8 @@ fn mpi(launcher: &Launcher, env: Env<'_>) -> Result<Option<Rank>, Error> {
         if launcher.rank == "PMIX_RANK" {
             return Ok(None);
         }
-        let wrong = format!("{} is {rank} and {} is not set; {}", launcher.rank, launcher.size[0], launcher.missing);
+        let wrong =
+            format!("{} is {rank} and {} is not set; {}", launcher.rank, launcher.size[0], launcher.missing);
         return Err(Error::new("--share", wrong, REMEDY));
     };
     let size = number(env, name)?.unwrap_or_default();
@@ -209,11 +211,13 @@ fn kubernetes(env: Env<'_>) -> Result<Option<Rank>, Error> {
 fn rank_of(rank: (&str, u32), size: (&str, u32)) -> Result<(Share, String), Error> {
     let by = format!("{} of {}", rank.0, size.0);
     if rank.1 >= size.1 {
-        let wrong = format!("{} is {} and {} is {}: ranks are counted from 0", rank.0, rank.1, size.0, size.1);
+        let wrong =
+            format!("{} is {} and {} is {}: ranks are counted from 0", rank.0, rank.1, size.0, size.1);
         return Err(Error::new("--share", wrong, REMEDY));
     }
     if size.1 > Share::OF_MAX {
-        let wrong = format!("{} is {}, more than the {} shares that a run may have", size.0, size.1, Share::OF_MAX);
+        let wrong =
+            format!("{} is {}, more than the {} shares that a run may have", size.0, size.1, Share::OF_MAX);
         return Err(Error::new("--share", wrong, REMEDY));
     }
     Ok((Share { index: rank.1 + 1, of: size.1 }, by))

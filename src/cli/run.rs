@@ -7,16 +7,16 @@ use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::plan_from_args::{self, Order, Surroundings, share};
-use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::gather::Gathering;
+use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::ranks::Rank;
+use crate::cli::script::{self, ScriptBlocks};
 use crate::cli::session::{Files, Finished, Session, check_limits};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{
-    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, together, tokens, vllm_result,
-    with_stdout,
+    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, together, tokens,
+    vllm_result, with_stdout,
 };
 use crate::metrics::Phase;
 use crate::plan::Plan;

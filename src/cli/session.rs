@@ -26,7 +26,9 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{ClockOffset, EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{
+    ClockOffset, EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK,
+};
 use crate::run_file::{Chunks, Destination, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};

@@ -221,7 +221,7 @@ fn commented(model: &Settings) -> String {
 }
 
 /// Options of `run` with the reason why they are not taken.
-const REFUSED: [(&[&str], &str, &str); 5] = [
+const REFUSED: [(&[&str], &str, &str); 6] = [
     (
         &[
             "--gpu-index",

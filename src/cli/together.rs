@@ -54,7 +54,9 @@ pub(super) fn prepare(order: &mut Order, rank: Option<Rank>) -> Result<(), Failu
     let is_typed = order.output.start_at == Some(StartAt::Together);
     let Some(own) = order.plan.share.filter(|share| share.of > 1) else {
         return match is_typed {
-            true => Err(refused("--start-at", "this is the whole run and no share of one", "leave out together")),
+            true => {
+                Err(refused("--start-at", "this is the whole run and no share of one", "leave out together"))
+            }
             false => Ok(()),
         };
     };
@@ -69,11 +71,19 @@ pub(super) fn prepare(order: &mut Order, rank: Option<Rank>) -> Result<(), Failu
     if output.detailed || !output.exports.is_empty() {
         let option = if output.detailed { "--save-detailed" } else { "--export" };
         let wrong = "each process would write a part of it in one place";
-        return Err(refused(option, wrong, "leave it out, and give tokload report with --export of the merged run"));
+        return Err(refused(
+            option,
+            wrong,
+            "leave it out, and give tokload report with --export of the merged run",
+        ));
     }
     if output.vllm.as_ref().is_some_and(|vllm| vllm.file.is_some()) {
         let wrong = "each process would write its part in one place";
-        return Err(refused("--save-result", wrong, "leave it out, and give tokload report of the merged run"));
+        return Err(refused(
+            "--save-result",
+            wrong,
+            "leave it out, and give tokload report of the merged run",
+        ));
     }
     if output.vllm.take().is_some() | output.aiperf.take().is_some() {
         order.notes.push(
@@ -161,7 +171,10 @@ pub(super) fn alone_at(start_at: Option<StartAt>, clock: RunClock) -> Result<Opt
                 let ahead = Duration::from_nanos(at.unix_nanos().saturating_sub(now));
                 let late = now.saturating_sub(at.unix_nanos());
                 let note = (late > 0).then(|| {
-                    format!("the warm-up ended {:.3} s behind --start-at: the run starts at once", late as f64 / 1e9)
+                    format!(
+                        "the warm-up ended {:.3} s behind --start-at: the run starts at once",
+                        late as f64 / 1e9
+                    )
                 });
                 Start { at: clock.now() + ahead, note }
             })
@@ -200,9 +213,8 @@ pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Fai
         }
         return Ok(if run.interrupted { Exit::Interrupted } else { Exit::Done });
     }
-    let merged = merged(&result, own, output.force).map_err(|failure| {
-        failure.and(format!("the shares are saved: {}", by_hand(&result, own)))
-    })?;
+    let merged = merged(&result, own, output.force)
+        .map_err(|failure| failure.and(format!("the shares are saved: {}", by_hand(&result, own))))?;
     gathering.clear();
     show_run(&merged, output.format, &merge::next(&result), Some(&result.display().to_string()))?;
     let whole = Finished {
@@ -218,9 +230,10 @@ pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Fai
 
 /// What a share has to say when it is through.
 fn own_line(run: &RunFile, own: Share, file: &Path) -> String {
-    let (ok, failed) = run.levels.iter().fold((0, 0), |(ok, failed), level| {
-        (ok + level.counts.ok, failed + level.counts.failed)
-    });
+    let (ok, failed) = run
+        .levels
+        .iter()
+        .fold((0, 0), |(ok, failed), level| (ok + level.counts.ok, failed + level.counts.failed));
     let stopped = if run.interrupted { ", stopped early" } else { "" };
     format!("share {own}: {ok} requests ok, {failed} failed{stopped}; saved {}", file.display())
 }

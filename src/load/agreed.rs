@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_start_that_is_known_is_there_at_once() {
-        let agreed = Agreed::known(|ordinal| Start { at: Stamp::from_millis(ordinal as u64 + 5), note: None });
+        let agreed =
+            Agreed::known(|ordinal| Start { at: Stamp::from_millis(ordinal as u64 + 5), note: None });
         assert_eq!(agreed.take(), None);
         agreed.ready(2);
         assert_eq!(agreed.take(), Some(Start { at: Stamp::from_millis(7), note: None }));

@@ -294,7 +294,10 @@ impl LoadEngine {
             self.pass_on_interrupts(&leg, &mut outcome);
             if prepared == working && leg.signal.start().is_none() {
                 let start = agreed.as_ref().and_then(|(agreed, _)| agreed.take());
-                start.iter().filter_map(|start| start.note.as_ref()).for_each(|note| events(Event::Note(note)));
+                start
+                    .iter()
+                    .filter_map(|start| start.note.as_ref())
+                    .for_each(|note| events(Event::Note(note)));
                 match start {
                     Some(start) => self.begin(&leg, &mut outcome, Some(start.at)),
                     // Nobody is waited for any more.

@@ -230,7 +230,10 @@ impl Sign {
             (Stage::Failed, _) => "when it gave up".to_owned(),
         };
         let said = self.said.as_ref().map_or_else(String::new, |said| format!(": {said}"));
-        format!("share {} (process {} on {host}) last wrote at {}, {what}{said}", self.share, self.pid, self.at)
+        format!(
+            "share {} (process {} on {host}) last wrote at {}, {what}{said}",
+            self.share, self.pid, self.at
+        )
     }
 }
 
@@ -255,8 +258,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 /// A name that is one of a file whatever the launcher has called its job, and another for another job.
 fn file_safe(job: &str) -> String {
     let plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '@');
-    let name: String =
-        job.chars().map(|one| if plain(one) { one } else { '-' }).take(NAME_MAX).collect();
+    let name: String = job.chars().map(|one| if plain(one) { one } else { '-' }).take(NAME_MAX).collect();
     if name == job && !name.is_empty() {
         return name;
     }
@@ -291,7 +293,8 @@ mod tests {
     #[test]
     fn signs_are_those_of_the_job_and_are_replaced_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let [ours, other] = ["slurm-5-0", "slurm-6-0"].map(|job| Folder::beside(&dir.path().join("a.json"), Some(job)));
+        let [ours, other] =
+            ["slurm-5-0", "slurm-6-0"].map(|job| Folder::beside(&dir.path().join("a.json"), Some(job)));
         assert_eq!(ours.path(), dir.path().join("a.gathering"));
         assert_eq!((ours.signs(3), ours.first()), (vec![], None));
         ours.make().unwrap();

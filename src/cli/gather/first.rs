@@ -22,9 +22,17 @@ pub(super) fn meet(inner: &Inner) -> Result<Vec<String>, String> {
             news = inner.wall.run.now();
         }
         let with_us = |sign: &&Sign| sign.first.as_ref() == Some(&own);
-        let failed = signs.iter().find(|sign| sign.stage == Stage::Failed && (with_us(sign) || is_fresh(sign)));
+        let failed =
+            signs.iter().find(|sign| sign.stage == Stage::Failed && (with_us(sign) || is_fresh(sign)));
         if let Some(failed) = failed {
-            return Err(give_up(inner, format!("share {} has failed: {}", failed.share, failed.said.as_deref().unwrap_or("it did not say why"))));
+            return Err(give_up(
+                inner,
+                format!(
+                    "share {} has failed: {}",
+                    failed.share,
+                    failed.said.as_deref().unwrap_or("it did not say why")
+                ),
+            ));
         }
         let there: Vec<&Sign> = signs.iter().filter(with_us).filter(|sign| sign.clock.is_some()).collect();
         if there.len() + 1 == of as usize {
@@ -37,13 +45,16 @@ pub(super) fn meet(inner: &Inner) -> Result<Vec<String>, String> {
         if now - began > inner.timeout {
             let absent = (2..=of).filter(|share| there.iter().all(|sign| sign.share != *share));
             let absent: Vec<String> = absent.map(|share| share.to_string()).collect();
-            return Err(give_up(inner, format!(
-                "of {of} shares these did not come within {} s (--share-timeout): {}; if they run, {} is not the same \
+            return Err(give_up(
+                inner,
+                format!(
+                    "of {of} shares these did not come within {} s (--share-timeout): {}; if they run, {} is not the same \
                  folder on their hosts: name an --output-file in a folder that all hosts share",
-                inner.asked_s(),
-                absent.join(", "),
-                inner.folder.path().display()
-            )));
+                    inner.asked_s(),
+                    absent.join(", "),
+                    inner.folder.path().display()
+                ),
+            ));
         }
         std::thread::sleep(Inner::pause(now - news));
     }

@@ -34,7 +34,11 @@ pub(super) fn agree(inner: &Inner) {
                 lives = Lives::default();
                 inner.write(|sign| sign.ready = Some(ordinal));
             }
-            let start = if is_first { decided(inner, ordinal, &mut lives) } else { heard(inner, ordinal, &mut lives) };
+            let start = if is_first {
+                decided(inner, ordinal, &mut lives)
+            } else {
+                heard(inner, ordinal, &mut lives)
+            };
             if let Some(start) = start {
                 inner.agreed.set(ordinal, start);
             }
@@ -80,9 +84,13 @@ fn decided(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
     let lead = first::lead(&signs);
     let soonest = wall_ns.saturating_add(lead.as_nanos() as u64);
     let (start_ns, note) = match inner.start_at {
-        StartAt::Wall(at) if ordinal == 0 && at.unix_nanos() < soonest => {
-            (soonest, Some(format!("not all were ready at {at} (--start-at): the run starts {} later", in_words(soonest - at.unix_nanos()))))
-        }
+        StartAt::Wall(at) if ordinal == 0 && at.unix_nanos() < soonest => (
+            soonest,
+            Some(format!(
+                "not all were ready at {at} (--start-at): the run starts {} later",
+                in_words(soonest - at.unix_nanos())
+            )),
+        ),
         StartAt::Wall(at) if ordinal == 0 => (at.unix_nanos(), None),
         StartAt::After(after) if ordinal == 0 => {
             (soonest.max(wall_ns.saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))), None)
@@ -93,7 +101,8 @@ fn decided(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
         first.starts.resize(ordinal, 0);
         first.starts.push(start_ns);
     });
-    let without = (!lost.is_empty()).then(|| format!("level {} starts without shares {}", ordinal + 1, lost.join(", ")));
+    let without = (!lost.is_empty())
+        .then(|| format!("level {} starts without shares {}", ordinal + 1, lost.join(", ")));
     let note = [without, note].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
     Some(Start { at: inner.wall.stamp(start_ns).0, note })
 }
@@ -111,7 +120,11 @@ fn heard(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
         let own = start.saturating_add_signed(-clock.map_or(0, |clock| clock.correction_ns()));
         let (at, late_ns) = inner.wall.stamp(own);
         let note = (late_ns > 0).then(|| {
-            format!("share {} heard of the start {} too late: it starts at once", inner.share.index, in_words(late_ns))
+            format!(
+                "share {} heard of the start {} too late: it starts at once",
+                inner.share.index,
+                in_words(late_ns)
+            )
         });
         return Some(Start { at, note });
     }
@@ -123,6 +136,10 @@ fn heard(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
     let lives = lives.has(1, first.map_or(0, |first| first.beat), now);
     (!lives || is_over()).then(|| Start {
         at: now,
-        note: Some(format!("share 1 is gone: share {} starts level {} on its own", inner.share.index, ordinal + 1)),
+        note: Some(format!(
+            "share 1 is gone: share {} starts level {} on its own",
+            inner.share.index,
+            ordinal + 1
+        )),
     })
 }

@@ -138,7 +138,10 @@ fn whoever_does_not_come_is_named() {
     let case = Case { timeout_ms: 150, ..Case::new(dir.path(), 4) };
     let mut first = case.open(1, 0);
     let error = first.meet().unwrap_err();
-    assert!(error.contains("2, 3, 4") && error.contains("--share-timeout") && error.contains("run.gathering"), "{error}");
+    assert!(
+        error.contains("2, 3, 4") && error.contains("--share-timeout") && error.contains("run.gathering"),
+        "{error}"
+    );
     // The others are told at once, whenever they come.
     let error = Case::new(dir.path(), 4).open(2, 0).meet().unwrap_err();
     assert!(error.contains("2, 3, 4"), "{error}");

@@ -104,8 +104,13 @@ mod tests {
         assert_eq!(at("+0.5"), Ok(StartAt::After(Duration::from_millis(500))));
         assert_eq!(at("together"), Ok(StartAt::Together));
         let huge = format!("{}", u64::MAX);
-        for text in ["", "+", "+-1", "soon", "12:00", "-5", "1e9", "2026-12-01T12:00:00+25:00", "é:00:00", &huge] {
-            assert!(at(text).is_err_and(|error| error.to_string().contains("2026-12-01T18:00:00Z")), "{text}");
+        for text in
+            ["", "+", "+-1", "soon", "12:00", "-5", "1e9", "2026-12-01T12:00:00+25:00", "é:00:00", &huge]
+        {
+            assert!(
+                at(text).is_err_and(|error| error.to_string().contains("2026-12-01T18:00:00Z")),
+                "{text}"
+            );
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{Member, MergeError};
-use crate::run_file::gathering::{self, Sign};
 use crate::plan::{Client, Plan};
+use crate::run_file::gathering::{self, Sign};
 
 /// The shares in `files`, in their order.
 pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Member>, MergeError> {

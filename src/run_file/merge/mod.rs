@@ -108,7 +108,8 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
             }
             block.shares = Some(level::shares(parts, &placed));
             if members.len() < members[0].share.of as usize {
-                let offered = offered(members, &result.level).map_or_else(String::new, |load| format!(": {load}"));
+                let offered =
+                    offered(members, &result.level).map_or_else(String::new, |load| format!(": {load}"));
                 let (there, of) = (members.len(), members[0].share.of);
                 block.label = format!("{}, {there} of {of} shares{offered}", block.label);
             }

@@ -131,7 +131,8 @@ impl RunFile {
                 if clock.offset_ns > 0 { "behind" } else { "ahead of" },
                 clock.bound_ns as f64 / 1e9
             );
-            let remedy = "keep the clocks of the hosts (chrony, ntpd); starts were corrected for it, to that bound";
+            let remedy =
+                "keep the clocks of the hosts (chrony, ntpd); starts were corrected for it, to that bound";
             found.push(Finding::new(Rule::ClocksApart, Grade::Warn, evidence, remedy).into());
         }
         for level in &self.levels {

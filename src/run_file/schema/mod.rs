@@ -31,7 +31,9 @@ pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, level_label,
     load_label,
 };
-pub use merged::{CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
+pub use merged::{
+    CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns,
+};
 pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use reuse::ReuseBlock;

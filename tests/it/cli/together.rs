@@ -87,7 +87,8 @@ fn processes_of_a_launcher_make_one_run_and_the_last_of_them_its_result() {
     assert!(offset.abs() <= bound + 1_000_000, "{clock}");
     assert_eq!(all["environment"].get("clock_offset"), None);
     // Of the same job again: the result is there.
-    let again = dir.start_with(&run(&url(&mock), &format!("{LOAD} --output-file all.json")), slurm(1, 3)).end();
+    let again =
+        dir.start_with(&run(&url(&mock), &format!("{LOAD} --output-file all.json")), slurm(1, 3)).end();
     again.refuses(2, &["all.json is there already", "--force"]);
 }
 
@@ -139,7 +140,10 @@ fn shares_by_hand_meet_where_that_is_asked_for() {
     assert!(said.iter().all(|said| said.code == 0), "{said:?}");
     assert_eq!(json(&dir.path("all.json"))["levels"][0]["counts"]["ok"], 40);
     // One whose other does not come gives up, and says where it has looked.
-    let lonely = run(&base, &format!("{LOAD} --start-at together --share 2/2 --share-timeout 0.1 --output-file b.json"));
+    let lonely = run(
+        &base,
+        &format!("{LOAD} --start-at together --share 2/2 --share-timeout 0.1 --output-file b.json"),
+    );
     let said = dir.tokload(&lonely);
     said.refuses(3, &["nothing was heard of share 1", "b.gathering", "same folder"]);
     assert!(!dir.path("b.share-2-of-2.json").exists());
@@ -148,7 +152,10 @@ fn shares_by_hand_meet_where_that_is_asked_for() {
 #[test]
 fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
-    let line = run(&url(&mock), "--request-rate 90 --duration 2s --seed 3 --workers 1 --no-cpu-affinity --output-file all.json");
+    let line = run(
+        &url(&mock),
+        "--request-rate 90 --duration 2s --seed 3 --workers 1 --no-cpu-affinity --output-file all.json",
+    );
     let mut all = dir.ranks(&line, 3);
     let sign = dir.path("all.gathering/slurm-7-0.share-2.json");
     let began = RunClock::start();
@@ -165,7 +172,10 @@ fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     assert!(!dir.path("all.json").exists());
     let files = "all.share-1-of-3.json all.share-3-of-3.json";
     let refused = dir.tokload(&format!("merge {files} --output-file all.json"));
-    refused.refuses(2, &["1 of 3 shares are missing (2)", "share 2 (process ", "last wrote at 20", "in level 1"]);
+    refused.refuses(
+        2,
+        &["1 of 3 shares are missing (2)", "share 2 (process ", "last wrote at 20", "in level 1"],
+    );
     dir.tokload(&format!("merge {files} --allow-missing --output-file all.json")).shows(0);
     let run = json(&dir.path("all.json"));
     assert_eq!(run["levels"][0]["label"], "poisson 90/s, 2 of 3 shares: 60/s");
@@ -186,7 +196,11 @@ fn what_launchers_say_wrong_and_what_they_cannot_share_is_refused_before_anythin
     refuses(line, "JOB_COMPLETION_INDEX=1", &["--share", "TOKLOAD_COMPLETIONS"]);
     let task = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=8";
     refuses(line, task, &["--max-concurrency", "4 users", "share 2 of 8 by SLURM_PROCID", "--share none"]);
-    refuses("find-capacity --base-url http://127.0.0.1:9 --goodput ttft:500", task, &["process 2 of 8", "srun -n 1"]);
+    refuses(
+        "find-capacity --base-url http://127.0.0.1:9 --goodput ttft:500",
+        task,
+        &["process 2 of 8", "srun -n 1"],
+    );
     refuses("quick --base-url http://127.0.0.1:9", task, &["process 2 of 8", "tokload quick"]);
     let run = "run --base-url http://127.0.0.1:9 -c 8";
     refuses(&format!("{run} --no-save"), task, &["--no-save", "--share none"]);
