@@ -68,7 +68,7 @@ for ((i = 0; i < processes; i++)); do
 done
 mocks=("${pids[@]}")
 options=(--random-input-len 4 --random-output-len "$tokens" --num-warmups 0 --seed 1 --no-progress-timeout 120
-    --first-token-timeout 180 --request-timeout-seconds 0 --workers 1 --no-cpu-affinity --no-records --no-server-metrics)
+    --first-token-timeout 180 --request-timeout-seconds 0 --workers 1 --no-cpu-affinity --no-server-metrics)
 
 # --- what a stream costs ---------------------------------------------------------------------------------------------
 resident() { # resident PID...: KiB in memory of all of them together
@@ -79,14 +79,14 @@ resident() { # resident PID...: KiB in memory of all of them together
     done
     echo $all
 }
-watch() { # watch N FILE PID...: the most that they have in memory while the first of them lives
-    local n=$1 file=$2 most now
+# All are open from the last start on until the first answer ends; what is done with the result afterwards is not theirs.
+held_s=$((10 + each * ${SPREAD:-1000} / 1000000 + 20))
+watch() { # watch N FILE PID...: least and most that they have in memory until all streams are open
+    local n=$1 file=$2 least most now i
     shift 2
-    # shellcheck disable=SC2046
-    most=$(resident "$@")
-    echo "$most $most $n" >"$file"
-    local least=$most
-    while kill -0 "$1" 2>/dev/null; do
+    least=$(resident "$@")
+    most=$least
+    for ((i = 0; i < 2 * held_s; i++)); do
         now=$(resident "$@")
         [ "$now" -gt "$most" ] && most=$now
         echo "$least $most $n" >"$file"
@@ -145,9 +145,11 @@ cost "$dir/mocks" "the mock servers" || true
 one=$((descriptors == 20000 ? 18000 : descriptors - 2000))
 [ "$one" -le "${ONE_MAX:-18000}" ] || one=${ONE_MAX:-18000}
 alone() {
-    timeout 400 "$tokload" run "${urls[@]:0:4}" "${options[@]}" --max-concurrency "$one" --num-prompts "$one" \
+    "$tokload" run "${urls[@]:0:4}" "${options[@]}" --max-concurrency "$one" --num-prompts "$one" \
         --start-spread "${SPREAD:-1000}" --output-file "$dir/one.json" >"$dir/one.out" 2>&1 &
     local all=$!
+    pids+=($all)
+    sleep 0.3
     watch "$one" "$dir/alone" $all
     wait $all
     local rc=$?

@@ -226,7 +226,7 @@ pub struct RunArgs {
     /// (default: together for shares that a launcher has started, at once for others)
     #[argh(option, arg_name = "time")]
     pub start_at: Option<String>,
-    /// how long shares wait for each other before they give up, s (default: 300)
+    /// how long shares wait for each other before they give up, in seconds (default: 300)
     #[argh(option, arg_name = "s")]
     pub share_timeout: Option<String>,
 

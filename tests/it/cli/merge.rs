@@ -412,12 +412,13 @@ fn replicas_that_shares_have_numbered_differently_are_told_apart_by_their_names(
         assert_eq!(names, [serde_json::json!(["left"]), serde_json::json!(["right"])]);
         dir.tokload(&format!("merge {} --align start --output-file {name}.json", files.join(" "))).shows(0);
         let all = json(&dir.path(&format!("{name}.json")));
-        let groups = all["levels"][0]["groups"].as_array().unwrap();
-        let of_replicas: Vec<(&str, u64)> = groups
-            .iter()
-            .filter(|group| group["by"] == "replica")
-            .map(|group| (group["name"].as_str().unwrap(), group["counts"]["ok"].as_u64().unwrap()))
+        let level = &all["levels"][0];
+        let name_of = |group: &Value| level["replicas"][group["place"].as_u64().unwrap() as usize].as_str();
+        let groups = level["groups"].as_array().unwrap().iter().filter(|group| group["by"] == "replica");
+        let mut of_replicas: Vec<(&str, u64)> = groups
+            .map(|group| (name_of(group).unwrap(), group["counts"]["ok"].as_u64().unwrap()))
             .collect();
+        of_replicas.sort_unstable();
         assert_eq!(of_replicas, [("left", 15), ("right", 15)], "{name}");
     }
 }
