@@ -7,6 +7,7 @@ pub mod aliases;
 pub mod args;
 mod check;
 mod compare;
+mod dry_run;
 pub mod exit;
 pub mod export;
 mod failure;

@@ -15,8 +15,8 @@ use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings, search};
 use super::report::for_reading;
-use super::run::{config, dry_run, with_files};
-use super::{print, say, script, tokens, value};
+use super::run::{config, with_files};
+use super::{dry_run, print, say, script, tokens, value};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan};
 
@@ -65,7 +65,7 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
         script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
-        let requests = dry_run(&order.plan, script.as_ref())?;
+        let requests = dry_run::text(&order.plan, script.as_ref())?;
         return print(&format!("{requests}\n{}", commented(model))).map(|()| Exit::Done);
     }
     engine::sim_run(ordered, script, typed)

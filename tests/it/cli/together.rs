@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokload::metrics::Phase;
 use tokload::mock::Faults;
-use tokload::run_file::Loaded;
+use tokload::run_file::{Loaded, WallTime};
 use tokload::sys::clock::RunClock;
 
 use crate::run_file::against_the_schema;
@@ -86,6 +86,25 @@ fn processes_of_a_launcher_make_one_run_and_the_last_of_them_its_result() {
     let [offset, bound] = ["offset_ns", "bound_ns"].map(|key| clock[key].as_i64().unwrap());
     assert!(offset.abs() <= bound + 1_000_000, "{clock}");
     assert_eq!(all["environment"].get("clock_offset"), None);
+    // The same, had the clock of share 2 been 2.5 s behind: by that of share 1 all began together, which is said.
+    let path = dir.path("all.share-2-of-3.json");
+    let mut second = json(&path);
+    let created = WallTime::parse(second["created"].as_str().unwrap()).unwrap().unix_nanos();
+    second["created"] = WallTime::from_unix_nanos(created - 2_500_000_000).to_string().into();
+    second["environment"]["clock_offset"] =
+        serde_json::json!({"offset_ns": 2_500_000_000_i64, "bound_ns": 3_000_000});
+    fs::write(&path, second.to_string()).unwrap();
+    let files = [1, 2, 3].map(|index| format!("all.share-{index}-of-3.json")).join(" ");
+    dir.tokload(&format!("merge {files} --output-file behind.json")).shows(0);
+    let behind = json(&dir.path("behind.json"));
+    let findings = behind["findings"].to_string();
+    assert!(
+        findings.contains("the clock of share 2 on") && findings.contains("2.500 s behind"),
+        "{findings}"
+    );
+    assert!(findings.contains("clocks_apart") && !findings.contains("shares_apart"), "{findings}");
+    assert!(!all["findings"].to_string().contains("clocks_apart"));
+    assert_eq!(behind["levels"][0]["rates"], all["levels"][0]["rates"]);
     // Of the same job again: the result is there.
     let again =
         dir.start_with(&run(&url(&mock), &format!("{LOAD} --output-file all.json")), slurm(1, 3)).end();
@@ -117,7 +136,7 @@ fn a_start_that_was_given_is_kept_with_and_without_others() {
     assert!(said.iter().all(|said| said.code == 0 && said.out.contains("share")), "{said:?}");
     for index in [1, 2] {
         let run = Loaded::open(&dir.path(&format!("part.share-{index}-of-2.json"))).unwrap().run;
-        let created = tokload::run_file::WallTime::parse(&run.created).unwrap().unix_nanos();
+        let created = WallTime::parse(&run.created).unwrap().unix_nanos();
         let start = created + run.levels[0].span.t0_ns;
         assert!(start.abs_diff(at * 1_000_000_000 + 250_000_000) < 20_000_000, "{start} {at}");
     }
