@@ -255,9 +255,18 @@ pub struct RunArgs {
     pub num_runs: Option<String>,
     /// the part of the run that this process makes, I/N from 1/N to N/N: N processes with the same other options and the
     /// same seed given, on any hosts, send together what one would send alone, a cap being split; `tokload merge` makes
-    /// one result of theirs, which are saved as NAME.share-I-of-N.json (default: all of it)
+    /// one result of theirs, which are saved as NAME.share-I-of-N.json; auto takes it from srun, mpirun or a Kubernetes
+    /// Job, none makes all of it whatever has started it (default: auto)
     #[argh(option, arg_name = "i/n")]
     pub share: Option<String>,
+    /// when the first measured request is planned: a time as 2026-12-01T18:00:00Z or in seconds since 1970, +10s after all
+    /// is ready, or together, when all shares are ready, which they tell each other in a folder beside the output
+    /// (default: together for shares that a launcher has started, at once for others)
+    #[argh(option, arg_name = "time")]
+    pub start_at: Option<String>,
+    /// how long shares wait for each other before they give up, in seconds (default: 300)
+    #[argh(option, arg_name = "s")]
+    pub share_timeout: Option<String>,
 
     /// file of recorded requests to send at their times: a trace of Mooncake, Bailian, Azure or BurstGPT, or AIPerf's data
     /// sets with times; --max-concurrency is then the most requests in flight (default: none)

@@ -9,7 +9,7 @@ use crate::cli::args::FindCapacityWords;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::search;
-use crate::cli::run;
+use crate::cli::{ranks, run};
 use crate::plan::{Error, Plan};
 use crate::run_file::Loaded;
 use crate::strategy::capacity::{self, Step, Trial};
@@ -18,6 +18,8 @@ use crate::sys::clock::RunClock;
 pub(super) fn main(words: &FindCapacityWords, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
     let FindCapacityWords { own, plan } = words;
+    let env = |name: &str| std::env::var(name).ok();
+    ranks::alone("find-capacity", plan.share.as_deref(), &env).map_err(Failure::bad)?;
     let resumed = own.resume.as_deref().map(|path| Resumed::open(path, plan.config.is_some())).transpose()?;
     let config = match &resumed {
         Some(resumed) => Some((resumed.path.as_str(), resumed.plan.clone())),
@@ -25,7 +27,7 @@ pub(super) fn main(words: &FindCapacityWords, tool: Tool, typed: Vec<String>) ->
     };
     let has_search = |(_, text): &(&str, String)| text.lines().any(|line| line.trim() == "[search]");
     let args = search::prepared(own, plan, config.as_ref().is_some_and(has_search)).map_err(Failure::bad)?;
-    let mut order = run::order_with(&args, tool, &clock, config)?;
+    let mut order = run::order_with(&args, tool, (None, &clock), config)?;
     search::set(own, &mut order.plan).map_err(Failure::bad)?;
     if let Some(resumed) = &resumed {
         resumed.asks_as(&order.plan).map_err(Failure::bad)?;

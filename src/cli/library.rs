@@ -122,6 +122,8 @@ fn session(order: Order, clock: RunClock, blocks: ScriptBlocks) -> Result<(Sessi
         ends_within_s: f64::INFINITY,
         earlier: Vec::new(),
         library: Some(interrupts),
+        agreed: None,
+        clock_offset: None,
     };
     Ok((session, files))
 }

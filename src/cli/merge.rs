@@ -48,7 +48,7 @@ pub(super) fn save(run: &RunFile, destination: &Destination) -> Result<(), Failu
     })
 }
 
-fn next(path: &Path) -> Vec<String> {
+pub(super) fn next(path: &Path) -> Vec<String> {
     vec![format!("tokload report {} --goodput ttft:1000 tpot:100", path.display())]
 }
 

@@ -162,7 +162,7 @@ fn bearable_rate(completed_s: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Options that say how much is sent and when.
-const LOAD: [&str; 36] = [
+const LOAD: [&str; 38] = [
     "--arrival-pattern",
     "--burstiness",
     "--bursts",
@@ -192,7 +192,9 @@ const LOAD: [&str; 36] = [
     "--request-rate-series-repeat",
     "--resume",
     "--share",
+    "--share-timeout",
     "--start",
+    "--start-at",
     "--start-spread",
     "--target",
     "--tolerance",

@@ -4,13 +4,15 @@
 //! of the world is handed in as [`Surroundings`].
 
 use core::net::SocketAddr;
+use std::time::Duration;
 
 use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
 use super::export::Export;
 use super::presets;
-use super::value::{self, Format};
+use super::ranks::Rank;
+use super::value::{self, Format, StartAt};
 use super::vllm_result::VllmOutput;
 use crate::metrics::metric::Metric;
 use crate::plan::{Declared, Error, Figure, Limits, Plan, Sampling, Secrets, Share, Slo, Until, Workload};
@@ -75,6 +77,8 @@ pub struct Order {
     pub dry_run: bool,
     /// Remarks for the user, one line each.
     pub notes: Vec<String>,
+    /// Which process of several it is, where a launcher has started several.
+    pub rank: Option<Rank>,
 }
 
 /// What becomes of a result.
@@ -86,6 +90,10 @@ pub struct Output {
     pub dir: Option<String>,
     /// The share of a run that it is, by which the file is named too.
     pub share: Option<Share>,
+    /// When it begins; `None`: as soon as it can.
+    pub start_at: Option<StartAt>,
+    /// How long shares wait for each other.
+    pub share_timeout: Option<Duration>,
     /// Save nothing.
     pub no_save: bool,
     /// Overwrite a file.
@@ -106,6 +114,8 @@ pub struct Output {
     pub format: Format,
     /// Neither progress nor notes.
     pub quiet: bool,
+    /// One line when it is through all the same, of a share beside others.
+    pub one_line: bool,
     /// What is shown while it runs; less where it is to be quiet.
     pub ui: Ui,
     /// Where the run's metrics can be asked for while it goes on; `None`: nowhere.
@@ -140,7 +150,8 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     levels::set(args, around.tool, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     if let Some(text) = &args.share {
-        plan.share = Some(value::share("--share", text)?);
+        let share = value::share("--share", text)?;
+        plan.share = share.or(plan.share.filter(|_| text != "none"));
     }
     limits(args, &mut plan.limits)?;
     if !args.goodput.is_empty() {
@@ -180,6 +191,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
         print_config: args.print_config,
         dry_run: args.dry_run,
         notes,
+        rank: None,
     })
 }
 

@@ -13,7 +13,7 @@ use crate::cli::plan_from_args::{self, Order, Surroundings};
 use crate::cli::run::{Gate, conclude, fresh_seed, show_with};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Finished, Session};
-use crate::cli::{next, say, target, value};
+use crate::cli::{next, ranks, say, target, value};
 use crate::load::probe;
 use crate::mock::{Mock, Settings};
 use crate::model::{self, Batching, Cost, Serving};
@@ -55,6 +55,7 @@ struct Chosen {
 
 pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure> {
     let began = RunClock::start();
+    ranks::alone("quick", None, &|name| std::env::var(name).ok()).map_err(Failure::bad)?;
     let all_s = all_s(args.max_time.as_deref()).map_err(Failure::bad)?;
     let chosen = choose(args)?;
     let Order { mut plan, secrets, output, .. } = order(args, &chosen, &began)?;
@@ -86,6 +87,8 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         ends_within_s: f64::INFINITY,
         earlier: Vec::new(),
         library: None,
+        agreed: None,
+        clock_offset: None,
     };
     let finished = session.run(&plan, &shaped.ready, files)?;
     show_with(&session, &finished, &next_commands(&session.typed, &plan, &finished, chosen.mock.is_some()))?;

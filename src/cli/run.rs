@@ -7,39 +7,36 @@ use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::gather::Gathering;
 use crate::cli::plan_from_args::{self, Order, Surroundings, share};
+use crate::cli::ranks::Rank;
 use crate::cli::script::{self, ScriptBlocks};
-use crate::cli::session::{Files, Finished, Session};
+use crate::cli::session::{Files, Finished, Session, check_limits};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{
-    aiperf_result, lint, next, normalise, print, rate_file, say, target, text_file, tokens, vllm_result,
-    with_stdout,
+    aiperf_result, dry_run, lint, next, normalise, print, rate_file, say, target, text_file, together,
+    tokens, vllm_result, with_stdout,
 };
-use crate::metrics::Phase;
-use crate::plan::Plan;
 use crate::report::{View, json, terminal};
 use crate::run_file::WallTime;
 use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::verdict::Verdict;
-use crate::workload::preview::LaterTurn;
-use crate::workload::reuse::Sent;
-use crate::workload::{Abort, Conduct, Content, Item, Mix, Preview, Reuse, Routing, Script};
-
-/// Requests of each level that `--dry-run` shows.
-const SHOWN: usize = 5;
-/// Pieces of a rate over time that it shows.
-const PIECES_SHOWN: usize = 12;
-/// Most requests of a level of which is worked out what a cache would find.
-const COUNTED_MAX: u64 = 1_000_000;
-/// The same of a trace, whose times nobody can work out.
-const SHOWN_OF_TRACE: usize = 10;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
-    carry_out(order(args, tool, &clock)?, Vec::new(), clock, typed)
+    let config = config(args)?;
+    let rank = together::rank(args, config.as_ref())?;
+    let fresh_seed = rank.as_ref().and_then(Rank::seed);
+    let args = &together::args(args, rank.as_ref());
+    let mut order = order_with(args, tool, (fresh_seed, &clock), config).map_err(|failure| match &rank {
+        Some(rank) => together::said_of(rank, failure),
+        None => failure,
+    })?;
+    together::prepare(&mut order, rank)?;
+    carry_out(order, Vec::new(), clock, typed)
 }
 
 /// Does what was ordered, behind what a search has tried before.
@@ -63,8 +60,37 @@ pub(super) fn carry_out(
         if let Some(note) = tokens::by_tokenizer(&mut order.plan, false)?.filter(|_| !order.output.quiet) {
             say(&note);
         }
-        return print(dry_run(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
+        return print(dry_run::text(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
+    let mut gathering = together::open(&order, clock)?;
+    match (measure(order, earlier, (clock, typed), gathering.as_mut()), gathering) {
+        (Ok(done), Some(gathering)) => together::conclude(done, gathering),
+        (Ok(Done { session, finished, gate }), None) => {
+            show(&session, &finished)?;
+            conclude(finished, gate)
+        }
+        (Err(failure), gathering) => {
+            gathering.into_iter().for_each(|mut gathering| gathering.end(Some(&failure.to_string())));
+            Err(failure)
+        }
+    }
+}
+
+/// A run that was measured.
+pub(super) struct Done {
+    pub(super) session: Session,
+    pub(super) finished: Finished,
+    pub(super) gate: Gate,
+}
+
+/// Makes all ready, meets those who make the other shares, measures and saves.
+fn measure(
+    order: Order,
+    earlier: Vec<Trial>,
+    (clock, typed): (RunClock, Vec<String>),
+    gathering: Option<&mut Gathering>,
+) -> Result<Done, Failure> {
+    let script = script::look(&order.plan)?;
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     if let Some(file) = output.vllm.as_ref().and_then(|vllm| vllm.file.as_ref()) {
@@ -94,6 +120,15 @@ pub(super) fn carry_out(
     let tool = normalise::tool_of(&typed).unwrap_or(Tool::Tokload);
     let warnings = lint::warnings(&plan, &around, tool);
     let blocks = ScriptBlocks::of(script.as_ref());
+    let (agreed, clock_offset) = match gathering {
+        Some(gathering) => {
+            check_limits(&plan)?;
+            let notes = gathering.meet().map_err(Failure::unreachable)?;
+            notes.iter().filter(|_| !output.quiet).for_each(|note| say(note));
+            (Some(gathering.agreed()), gathering.clock())
+        }
+        None => (together::alone_at(output.start_at, clock)?, None),
+    };
     let session = Session {
         clock,
         output,
@@ -104,13 +139,14 @@ pub(super) fn carry_out(
         ends_within_s: f64::INFINITY,
         earlier,
         library: None,
+        agreed,
+        clock_offset,
     };
     let finished = session.run(&plan, &ready, files)?;
     if !finished.run.levels.is_empty() {
         memory.keep(&plan, began);
     }
-    show(&session, &finished)?;
-    conclude(finished, gate)
+    Ok(Done { session, finished, gate })
 }
 
 /// What the exit code of a finished run depends on beside the run.
@@ -123,26 +159,29 @@ pub(super) struct Gate {
 }
 
 pub(super) fn order(args: &RunArgs, tool: Tool, clock: &RunClock) -> Result<Order, Failure> {
-    order_with(args, tool, clock, config(args)?)
+    order_with(args, tool, (None, clock), config(args)?)
 }
 
-/// The order with `config`, name and text of a plan file, under it.
+/// The order with `config`, name and text of a plan file, under it. The seed that is taken if none is given is that of all
+/// processes of the run, where they have one.
 pub(super) fn order_with(
     args: &RunArgs,
     tool: Tool,
-    clock: &RunClock,
+    (seed_of_all, clock): (Option<u64>, &RunClock),
     config: Option<(&str, String)>,
 ) -> Result<Order, Failure> {
     let args = &with_files(args)?;
     let around = Surroundings {
         tool,
-        fresh_seed: fresh_seed(clock),
+        fresh_seed: seed_of_all.unwrap_or_else(|| fresh_seed(clock)),
         config: config.as_ref().map(|(name, text)| (*name, text.as_str())),
         env: &|name| std::env::var(name).ok(),
         read: &crate::cli::text_file::read,
     };
     let order = plan_from_args::order(args, &around).map_err(Failure::bad)?;
-    share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    if seed_of_all.is_none() {
+        share::same_seed(&order.plan, around.fresh_seed).map_err(Failure::bad)?;
+    }
     Ok(order)
 }
 
@@ -180,145 +219,6 @@ pub(super) fn with_files(args: &RunArgs) -> Result<RunArgs, Failure> {
 /// Different for every run and process; its quality does not matter, it only names the streams.
 pub(super) fn fresh_seed(clock: &RunClock) -> u64 {
     clock.epoch_wall_ns() ^ u64::from(std::process::id()).rotate_left(40)
-}
-
-/// The resolved plan and the first requests of each level, with their planned times.
-pub(super) fn dry_run(plan: &Plan, script: Option<&Script>) -> Result<String, Failure> {
-    let mut text = plan.to_toml();
-    if plan.runs > 1 {
-        let runs = plan.runs;
-        text.push_str(&format!(
-            "\n# {runs} rounds over all levels, with other requests in each; the first:\n"
-        ));
-    }
-    let (conduct, mix) = (Conduct::new(&plan.workload), Mix::new(&plan.target));
-    let unit = if plan.counts_tokens() { "tokens" } else { "words" };
-    if let Some(share) = plan.share {
-        let place = share.index.saturating_sub(1);
-        let what = "requests (users of a closed loop) whose number is";
-        text.push_str(&format!(
-            "\n# share {share}: this process sends the {what} {place} modulo {}\n",
-            share.of
-        ));
-    }
-    for (ordinal, level) in plan.levels.iter().enumerate() {
-        text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
-        for line in level.load.course_in_words(PIECES_SHOWN) {
-            text.push_str(&format!("# {line}\n"));
-        }
-        let requests = match script {
-            Some(Script::Data(deck)) => Preview::of_data(plan, ordinal, deck, SHOWN).map_err(Failure::bad)?,
-            Some(Script::Trace(recording)) => {
-                Preview::of_trace(plan, ordinal, recording, SHOWN_OF_TRACE).map_err(Failure::bad)?
-            }
-            None => Preview::of_level(plan, ordinal, SHOWN),
-        };
-        if let Some(line) = found_in_cache(plan, ordinal, script)? {
-            text.push_str(&line);
-        }
-        for request in requests {
-            let at = match request.offset_ns {
-                Some(ns) => format!("at {:.6} s", ns as f64 / 1e9),
-                None => "after its user's answer".to_owned(),
-            };
-            text.push_str(&format!(
-                "# request {} {at}, {} {unit}, max_tokens {}{}: {}\n",
-                request.index,
-                request.words,
-                request.max_tokens,
-                particulars(plan, (&conduct, &mix), item(plan, &request)),
-                request.prompt
-            ));
-            for (turn, later) in (2..).zip(&request.later) {
-                let more = if later.whole { "" } else { " more" };
-                text.push_str(&format!(
-                    "#   turn {turn} {}, {} {unit}{more}, max_tokens {}: {}\n",
-                    when(later),
-                    later.words,
-                    later.max_tokens,
-                    later.prompt
-                ));
-            }
-            if request.more > 0 {
-                text.push_str(&format!("#   and {} more turns\n", request.more));
-            }
-        }
-    }
-    Ok(text)
-}
-
-/// When a later turn goes.
-fn when(turn: &LaterTurn) -> String {
-    let after = match turn.after.as_deref() {
-        None => "after the answer".to_owned(),
-        Some([]) => "with its session".to_owned(),
-        Some([one]) => format!("after the answer to turn {}", u32::from(*one) + 1),
-        Some(several) => {
-            let numbers: Vec<String> =
-                several.iter().map(|number| (u32::from(*number) + 1).to_string()).collect();
-            format!("after the answers to turns {}", numbers.join(", "))
-        }
-    };
-    match (turn.pause, turn.offset_ns) {
-        (_, Some(ns)) if turn.after.as_ref().is_some_and(Vec::is_empty) => {
-            format!("at {:.6} s", ns as f64 / 1e9)
-        }
-        (_, Some(ns)) => format!("at {:.6} s, or {after}", ns as f64 / 1e9),
-        (Some(pause), None) if !pause.is_zero() => format!("{pause:?} {after}"),
-        (_, None) => format!("at once {after}"),
-    }
-}
-
-fn item(plan: &Plan, request: &Preview) -> Item {
-    Item { seed: plan.level_seed(request.ordinal), phase: Phase::Measured, index: request.index }
-}
-
-/// What not all requests have in common: the model, where there are several, and how the user behaves.
-fn particulars(plan: &Plan, (conduct, mix): (&Conduct, &Mix), item: Item) -> String {
-    let mut said = String::new();
-    if plan.target.models.len() > 1 {
-        let model = mix.model(item.seed, Routing::new(&plan.target).turn_of(item));
-        said += &format!(", to {}", plan.target.models[model]);
-    }
-    if let Some(rate) = conduct.read_rate(item) {
-        said += &format!(", read at {rate} bytes/s");
-    }
-    if let Some(Abort { after, after_tokens }) = conduct.abort(item, 0) {
-        let time = after.map(|after| format!("{} s after it is sent", after.as_secs_f64()));
-        let token = after_tokens.map(|token| format!("with token {token}"));
-        let when: Vec<String> = time.into_iter().chain(token).collect();
-        said += &format!(", given up {}", when.join(" or "));
-    }
-    said
-}
-
-/// What an unlimited prefix cache would find of the prompts of a level, where they have something in common.
-fn found_in_cache(plan: &Plan, ordinal: usize, script: Option<&Script>) -> Result<Option<String>, Failure> {
-    let Some(level) = plan.levels.get(ordinal) else { return Ok(None) };
-    // Later turns repeat what the server said before, of which nobody knows how many tokens it is.
-    let of_agents = |script: &Script| match script {
-        Script::Data(deck) => deck.agents().is_some(),
-        Script::Trace(recording) => recording.agents().is_some(),
-    };
-    // Of agents it is said with the file.
-    if plan.workload.conversation.is_some() || script.is_some_and(of_agents) {
-        return Ok(None);
-    }
-    let all = match script {
-        Some(Script::Trace(recording)) => Some(recording.overview().requests),
-        _ => None,
-    };
-    let requests = [level.requests_expected(), all].into_iter().flatten().min();
-    let Some(requests) = requests.filter(|requests| (1..=COUNTED_MAX).contains(requests)) else {
-        return Ok(None);
-    };
-    let content = Content::new(plan).with_script(script.cloned());
-    let sent: Vec<Sent> = (0..requests).map(|index| Sent { index, counts: true }).collect();
-    let reuse = Reuse::of(&content, plan.level_seed(ordinal), &sent).map_err(Failure::bad)?;
-    Ok(reuse.filter(|reuse| reuse.found_tokens > 0).map(|reuse| {
-        let (share, tokens) = (100.0 * reuse.share(), reuse.prompt_tokens);
-        format!("# an unlimited prefix cache finds {share:.1} % of the {tokens} prompt tokens of {requests} requests\n")
-    }))
 }
 
 /// Prints the result in the wished format.

@@ -19,6 +19,7 @@ use crate::cli::script::ScriptBlocks;
 use crate::cli::selftest;
 use crate::cli::target::Ready;
 use crate::engine::{Course, Driven, Engine, drive};
+use crate::load::agreed::Agreed;
 use crate::load::{LoadEngine, Setup, Target, probe};
 use crate::metrics::Record;
 use crate::mock::Paper;
@@ -26,7 +27,9 @@ use crate::pace::Kernel;
 use crate::plan::{Client, Driver, Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
-use crate::run_file::schema::{EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK};
+use crate::run_file::schema::{
+    ClockOffset, EnvironmentBlock, RunFile, TargetBlock, TelemetryBlock, VIRTUAL_CLOCK,
+};
 use crate::run_file::{Chunks, Destination, WallTime};
 use crate::sim::{self, SimEngine};
 use crate::strategy::{Hunt, Trial};
@@ -63,6 +66,10 @@ pub(super) struct Session {
     /// What ends the run early for a program that uses the library: no signal is listened to then, nothing is printed, and
     /// the records are kept in memory. `None`: the run is a command's.
     pub(super) library: Option<Interrupts>,
+    /// Where the starts of levels are agreed on with other processes, or known beforehand.
+    pub(super) agreed: Option<Arc<Agreed>>,
+    /// How this machine's clock stands to that of the first share of the run.
+    pub(super) clock_offset: Option<ClockOffset>,
 }
 
 /// What the engine brought home.
@@ -144,8 +151,7 @@ impl Files {
 impl Session {
     /// Runs the plan's levels on a ready target.
     pub(super) fn run(&self, plan: &Plan, ready: &Ready, files: Files) -> Result<Finished, Failure> {
-        let limit = raise_descriptor_limit();
-        check_descriptors(plan, limit)?;
+        let limit = check_limits(plan)?;
         let of_ports = ports::check(plan, &ready.target.routes, &Ports::read())?;
         reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
         let cores = shard_cores(&plan.client)?;
@@ -161,6 +167,7 @@ impl Session {
             spool: spools.start()?,
             live: files.watching.live(cores.len()),
             interrupts: interrupts.clone(),
+            agreed: self.agreed.clone(),
         };
         let mut engine = LoadEngine::start(setup)?;
         let (quoted, unusable) = selftest::stored::quoted(usable_cores().len());
@@ -321,6 +328,7 @@ impl Session {
         EnvironmentBlock {
             command_line: self.typed.clone(),
             host: host.name.filter(|_| self.output.share.is_some()),
+            clock_offset: self.clock_offset,
             platform: Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
             kernel: host.kernel,
             cpu_model: host.cpu_model,
@@ -384,6 +392,12 @@ impl Session {
         own_words::advise(&mut run, &self.typed);
         run
     }
+}
+
+/// Refuses a plan that this process has no room for; gives the open files that it may have.
+pub(super) fn check_limits(plan: &Plan) -> Result<u64, Failure> {
+    let limit = raise_descriptor_limit();
+    check_descriptors(plan, limit).map(|()| limit)
 }
 
 /// A plan that needs more descriptors than the process may have is refused before it starts.

@@ -15,8 +15,8 @@ use super::failure::Failure;
 use super::model_options::ModelArgs;
 use super::plan_from_args::{self, Order, Surroundings, search};
 use super::report::for_reading;
-use super::run::{config, dry_run, with_files};
-use super::{print, say, script, tokens, value};
+use super::run::{config, with_files};
+use super::{dry_run, print, say, script, tokens, value};
 use crate::model::{Serving, Settings};
 use crate::plan::{Error, Level, Plan, to_toml};
 
@@ -65,7 +65,7 @@ pub(super) fn main(words: &SimulateWords, typed: Vec<String>) -> Result<Exit, Fa
         script::notes(&order.plan, script).iter().for_each(|note| say(note));
     }
     if order.dry_run {
-        let requests = dry_run(&order.plan, script.as_ref())?;
+        let requests = dry_run::text(&order.plan, script.as_ref())?;
         return print(&format!("{requests}\n{}", commented(model))).map(|()| Exit::Done);
     }
     engine::sim_run(ordered, script, typed)
@@ -221,7 +221,7 @@ fn commented(model: &Settings) -> String {
 }
 
 /// Options of `run` with the reason why they are not taken.
-const REFUSED: [(&[&str], &str, &str); 5] = [
+const REFUSED: [(&[&str], &str, &str); 6] = [
     (
         &[
             "--gpu-index",
@@ -262,6 +262,11 @@ const REFUSED: [(&[&str], &str, &str); 5] = [
         &["--cpu-affinity", "--driver", "--no-cpu-affinity", "--workers"],
         "is about the threads that send, and a simulation has none",
         "leave it out",
+    ),
+    (
+        &["--share-timeout", "--start-at"],
+        "is about processes that begin together, and a simulation has its own time",
+        "leave it out: shares are simulated one after another",
     ),
     (
         &[

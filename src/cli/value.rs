@@ -3,17 +3,19 @@
 mod lengths;
 mod live;
 mod series;
+mod together;
 
 use std::str::FromStr;
 
 use serde_json::{Map, Value as Json};
 
 use crate::api::Dialect;
-use crate::plan::{Burn, Driver, Error, Figure, Share, Slo, SteadyCut, Timestamps, nearest};
+use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, nearest};
 
 pub use lengths::lengths;
 pub use live::{listen, ui};
 pub use series::{bursts, is_exponential, is_series_file, series};
+pub use together::{StartAt, share, start_at};
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.
 pub(super) fn set<T>(
@@ -49,18 +51,6 @@ pub fn integer<T: FromStr>(option: &str, text: &str) -> Result<T, Error> {
         true => digits.parse().map_err(|_| not(option, text, "a number in range", "64")),
         false => Err(not(option, text, "a whole number", "64")),
     }
-}
-
-/// A share of a run, `I/N`.
-///
-/// # Errors
-/// Whatever else; whether there is such a share is the plan's to say.
-pub fn share(option: &str, text: &str) -> Result<Share, Error> {
-    let parts = text.split_once('/');
-    let read = |part: &str| integer::<u32>(option, part).ok();
-    parts
-        .and_then(|(index, of)| Some(Share { index: read(index)?, of: read(of)? }))
-        .ok_or_else(|| not(option, text, "a share", "2/4, the second of four"))
 }
 
 /// A finite number, with or without sign.

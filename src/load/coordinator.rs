@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::engine::{Engine, Error};
 use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
+use crate::load::agreed::Agreed;
 use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
 use crate::load::gauges::{Gauges, Reading};
 use crate::load::leg::{Halt, Kept, Leg, Order, Part, Reply};
@@ -60,6 +61,8 @@ pub struct Setup {
     pub live: Option<Live>,
     /// The user's wish to stop.
     pub interrupts: Interrupts,
+    /// Where the start of a level is agreed on with others; `None`: it starts when it is ready.
+    pub agreed: Option<Arc<Agreed>>,
 }
 
 /// Runs levels for real: S shards on S cores.
@@ -85,6 +88,8 @@ struct Sends {
     parts: Vec<Part>,
     /// Decides whether the leg goes on, where its length depends on what comes.
     watch: Option<Watch>,
+    /// Which level it is, where others decide when it starts.
+    agreed: Option<usize>,
 }
 
 /// A running shard.
@@ -187,7 +192,7 @@ impl LoadEngine {
         let users = assemble::warm_up_users(level);
         let leg = self.leg(ordinal, level, Phase::Warmup, Duration::ZERO).for_warm_up(level.warmups);
         let parts = self.closed_parts(&ClosedLoop::of(users, u64::from(level.warmups)));
-        self.run_leg(leg, Sends { parts, watch: None }, &mut |_| {})
+        self.run_leg(leg, Sends { parts, watch: None, agreed: None }, &mut |_| {})
     }
 
     /// The users of `all` dealt out to the shards.
@@ -204,7 +209,8 @@ impl LoadEngine {
 
     fn sends(&self, ordinal: usize, level: &Level) -> Result<Sends, Error> {
         let watch = Watch::of(&self.setup.plan, level);
-        Ok(Sends { parts: self.parts(ordinal, level, watch.as_ref())?, watch })
+        let agreed = self.setup.agreed.as_ref().map(|_| ordinal);
+        Ok(Sends { parts: self.parts(ordinal, level, watch.as_ref())?, watch, agreed })
     }
 
     fn parts(&self, ordinal: usize, level: &Level, watch: Option<&Watch>) -> Result<Vec<Part>, Error> {
@@ -236,7 +242,8 @@ impl LoadEngine {
     }
 
     fn run_leg(&mut self, leg: Leg, sends: Sends, events: Events<'_>) -> Result<LegOutcome, Error> {
-        let Sends { parts, mut watch } = sends;
+        let Sends { parts, mut watch, agreed } = sends;
+        let agreed = self.setup.agreed.clone().zip(agreed);
         if self.setup.interrupts.count() > 0 {
             // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
             let start = self.setup.clock.now();
@@ -273,10 +280,10 @@ impl LoadEngine {
             match self.replies.recv_timeout(LOOK) {
                 Ok(Reply::Prepared) => {
                     prepared += 1;
-                    if prepared == working {
-                        outcome.start = self.setup.clock.now() + START_LEAD;
-                        leg.signal.set_start(outcome.start);
-                        self.wake_all();
+                    match &agreed {
+                        _ if prepared < working => {}
+                        None => self.begin(&leg, &mut outcome, None),
+                        Some((agreed, ordinal)) => agreed.ready(*ordinal),
                     }
                 }
                 Ok(Reply::Sample(sample)) => {
@@ -298,8 +305,21 @@ impl LoadEngine {
                 }
             }
             self.pass_on_interrupts(&leg, &mut outcome);
+            if prepared == working && leg.signal.start().is_none() {
+                let start = agreed.as_ref().and_then(|(agreed, _)| agreed.take());
+                start
+                    .iter()
+                    .filter_map(|start| start.note.as_ref())
+                    .for_each(|note| events(Event::Note(note)));
+                match start {
+                    Some(start) => self.begin(&leg, &mut outcome, Some(start.at)),
+                    // Nobody is waited for any more.
+                    None if outcome.interrupted => self.begin(&leg, &mut outcome, None),
+                    None => {}
+                }
+            }
             let now = self.setup.clock.now();
-            if prepared < working || now < outcome.start {
+            if leg.signal.start().is_none() || now < outcome.start {
                 continue;
             }
             if now >= next_tick {
@@ -327,6 +347,14 @@ impl LoadEngine {
         });
         outcome.replicas = leg.replicas.as_ref().map(|replicas| replicas.names()).unwrap_or_default();
         Ok(outcome)
+    }
+
+    /// Sets the common start: at the time that was agreed on, or as soon as every shard is awake.
+    fn begin(&self, leg: &Leg, outcome: &mut LegOutcome, at: Option<Stamp>) {
+        let soonest = self.setup.clock.now() + START_LEAD;
+        outcome.start = at.map_or(soonest, |at| at.max(soonest));
+        leg.signal.set_start(outcome.start);
+        self.wake_all();
     }
 
     /// All shards have told what they have seen: goes on or not.

@@ -4,6 +4,7 @@
 //! and `workload`'s; what the bytes mean is `exchange`'s.
 
 mod agenda;
+pub mod agreed;
 mod alarms;
 pub(crate) mod assemble;
 mod connection;

@@ -106,6 +106,8 @@ pub enum Rule {
     Retransmits,
     /// The load is one of several processes', and the numbers are those of its part.
     ShareOfRun,
+    /// The wall clocks of the hosts of a merged run differ.
+    ClocksApart,
     /// The processes of a merged level did not send at the same time.
     SharesApart,
     /// Some of the processes of a merged run are not in it.
@@ -147,7 +149,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 54] = [
+    pub const ALL: [(Rule, &'static str); 55] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -196,6 +198,7 @@ impl Rule {
         (Rule::PortsShort, "ports_short"),
         (Rule::Retransmits, "retransmits"),
         (Rule::ShareOfRun, "share_of_run"),
+        (Rule::ClocksApart, "clocks_apart"),
         (Rule::SharesApart, "shares_apart"),
         (Rule::SharesMissing, "shares_missing"),
         (Rule::ContextGrowth, "context_growth"),

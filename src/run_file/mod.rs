@@ -7,6 +7,7 @@ mod capacity;
 mod chunks;
 pub mod detail;
 mod foreign;
+pub mod gathering;
 mod layout;
 pub mod merge;
 pub mod read;

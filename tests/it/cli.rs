@@ -29,6 +29,7 @@ mod replay;
 mod secrets;
 mod selftest;
 mod stored;
+mod together;
 mod tokens;
 mod unwritable;
 mod verdict;
@@ -107,6 +108,11 @@ impl Dir {
         let [out, err] = ["out", "err"].map(|kind| self.prints.path().join(format!("{number}.{kind}")));
         let mut command = Command::new(env!("CARGO_BIN_EXE_tokload"));
         command.args(line.split_whitespace()).current_dir(self.work.path());
+        // What may have started the tests is not what starts the programs.
+        for launcher in ["SLURM_STEP_ID", "SLURM_STEPID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"] {
+            command.env_remove(launcher);
+        }
+        command.env_remove("JOB_COMPLETION_INDEX").env_remove("TOKLOAD_JOB");
         command.env_remove("OPENAI_API_KEY").env("TOKLOAD_STATE_DIR", self.state.path()).stdin(Stdio::null());
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         adjust(&mut command);

@@ -146,6 +146,7 @@ pub(crate) fn run_on(
         spool: Some(spool),
         live: Some(live.clone()),
         interrupts,
+        agreed: None,
     };
     let mut engine = LoadEngine::start(setup).unwrap();
     let result = engine.run_level(0, level, &mut |_| {}).unwrap();

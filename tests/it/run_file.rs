@@ -928,6 +928,7 @@ pub(crate) fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) ->
                 true
             }
             "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
+            "exclusiveMinimum" => value.as_f64().is_none_or(|v| v > rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|v| v <= rule.as_f64().unwrap()),
             "minItems" => value.as_array().is_none_or(|v| v.len() as u64 >= rule.as_u64().unwrap()),
             "maxItems" => value.as_array().is_none_or(|v| v.len() as u64 <= rule.as_u64().unwrap()),

@@ -85,7 +85,7 @@ fn whom_to_ask_and_by_which_threads_is_refused_as_it_was_spelt() {
         .map(|Placed { flag, .. }| flag.long)
         .filter(|f| simulate::refusal(f).is_some())
         .collect();
-    assert_eq!(refused.len(), 36, "{refused:?}");
+    assert_eq!(refused.len(), 38, "{refused:?}");
     assert!(refused.iter().all(|option| Name::Run.refusal(option).is_none()));
 }
 

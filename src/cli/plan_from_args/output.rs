@@ -1,5 +1,7 @@
 //! What becomes of the result.
 
+use std::time::Duration;
+
 use super::{Output, RunArgs, Tool, value};
 use crate::cli::aiperf_result::AiperfOutput;
 use crate::cli::export::Export;
@@ -65,6 +67,8 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
     Ok(Output {
         file: args.output_file.clone(),
         share: plan.share,
+        start_at: args.start_at.as_deref().map(|text| value::start_at("--start-at", text)).transpose()?,
+        share_timeout: args.share_timeout.as_deref().map(share_timeout).transpose()?,
         dir: args.result_dir.clone(),
         no_save: args.no_save,
         force: args.force,
@@ -83,12 +87,22 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             .as_deref()
             .map_or(Ok(Format::default()), |text| value::format("--format", text))?,
         quiet: args.quiet,
+        one_line: false,
         ui: ui(args)?,
         metrics_listen: args
             .metrics_listen
             .as_deref()
             .map(|text| value::listen("--metrics-listen", text))
             .transpose()?,
+    })
+}
+
+/// How long shares wait for each other.
+fn share_timeout(text: &str) -> Result<Duration, Error> {
+    let seconds = value::seconds("--share-timeout", text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let wrong = format!("'{text}' is too long to wait");
+        Error::new("--share-timeout", wrong, "give seconds, or as 90s, 5m, 1h")
     })
 }
 

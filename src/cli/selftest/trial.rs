@@ -124,6 +124,7 @@ impl<'a> Rig<'a> {
             cores: if cores.is_empty() { vec![None] } else { cores },
             spool: Some(Spool::start(files).map_err(Failure::own)?),
             live: None,
+            agreed: None,
             interrupts: bench.watch.engine.clone(),
         })?;
         Ok(Rig { bench, server, plan, target, shelf, engine })

@@ -51,6 +51,8 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
         ends_within_s: f64::INFINITY,
         earlier: Vec::new(),
         library: None,
+        agreed: None,
+        clock_offset: None,
     };
     let finished = session.simulate(&order.plan, target, servers, files)?;
     show(&session, &finished)?;

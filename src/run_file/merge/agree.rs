@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Member, MergeError};
 use crate::plan::{Client, Plan, json_of};
+use crate::run_file::gathering::{self, Sign};
 
 /// The shares in `files`, in their order.
 pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Member>, MergeError> {
@@ -28,9 +29,21 @@ pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Memb
     let missing: Vec<u32> =
         (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
     if !missing.is_empty() && !allow_missing {
-        return Err(MergeError::Missing { missing, of });
+        let last_signs = last_signs(&members);
+        return Err(MergeError::Missing { missing, of, last_signs });
     }
     Ok(members)
+}
+
+/// The last signs of life of the shares that are missing, as far as they have left any.
+pub(super) fn last_signs(members: &[Member]) -> Vec<Sign> {
+    let of = members[0].share.of;
+    let missing: Vec<u32> =
+        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    gathering::last_signs(&members[0].path, &missing, of)
 }
 
 /// In what two files are not of one run, with both values.

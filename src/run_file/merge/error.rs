@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::run_file::gathering::Sign;
 use crate::run_file::read::ReadError;
 use crate::run_file::write::WriteError;
 
@@ -41,6 +42,8 @@ pub enum MergeError {
         missing: Vec<u32>,
         /// How many there should be.
         of: u32,
+        /// What those of them last said that have said anything.
+        last_signs: Vec<Sign>,
     },
     /// A file has no level that was run.
     NoLevel {
@@ -111,13 +114,15 @@ impl fmt::Display for MergeError {
                 "{} is merged already: merge the files of all shares at once; runs are compared by tokload compare",
                 path.display()
             ),
-            MergeError::Missing { missing, of } => {
+            MergeError::Missing { missing, of, last_signs } => {
                 let list: Vec<String> = missing.iter().take(LISTED).map(u32::to_string).collect();
                 let more = if missing.len() > LISTED { ", ..." } else { "" };
+                let said: Vec<String> = last_signs.iter().take(LISTED).map(Sign::in_words).collect();
+                let said = if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) };
                 write!(
                     f,
                     "{} of {of} shares are missing ({}{more}): name their files too, or merge what there is with \
-                     --allow-missing",
+                     --allow-missing{said}",
                     missing.len(),
                     list.join(", ")
                 )

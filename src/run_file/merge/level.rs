@@ -56,9 +56,12 @@ impl<'a> Parts<'a> {
 }
 
 impl PartOf<'_> {
-    /// The wall-clock time of its first planned send, ns since 1970; `None` in virtual time.
+    /// The wall-clock time of its first planned send by the clock of the first share, as far as that is known to be
+    /// another one, ns since 1970; `None` in virtual time.
     pub(super) fn wall_t0(&self) -> Option<u64> {
-        Some(self.member.epoch?.unix_nanos().saturating_add(self.block.span.t0_ns))
+        let own = self.member.epoch?.unix_nanos().saturating_add(self.block.span.t0_ns);
+        let clock = self.member.loaded.run.environment.clock_offset;
+        Some(own.saturating_add_signed(clock.map_or(0, |clock| clock.correction_ns())))
     }
 
     /// Its first planned send on its own time line.

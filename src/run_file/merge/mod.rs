@@ -12,6 +12,7 @@ mod records;
 
 use std::path::{Path, PathBuf};
 
+use super::gathering::Sign;
 use super::read::Loaded;
 use super::schema::{
     EnvironmentBlock, LevelBlock, MergedBlock, MergedShareBlock, RunFile, TargetBlock, Verbatim,
@@ -72,6 +73,7 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
     let plan = common_plan(members, copies.are_kept());
     let first = &members[0].loaded.run;
     let mut notes = agree::notes(members);
+    notes.extend(agree::last_signs(members).iter().map(Sign::in_words));
     let levels = levels(members, &mut notes)?;
     let mut line = place::Line::default();
     let mut results = Vec::new();
@@ -106,7 +108,10 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
             }
             block.shares = Some(level::shares(parts, &placed));
             if members.len() < members[0].share.of as usize {
-                block.label = format!("{}, {} of {} shares", block.label, members.len(), members[0].share.of);
+                let offered =
+                    offered(members, &result.level).map_or_else(String::new, |load| format!(": {load}"));
+                let (there, of) = (members.len(), members[0].share.of);
+                block.label = format!("{}, {there} of {of} shares{offered}", block.label);
             }
         }
         notes.extend(level::notes(parts, &placed));
@@ -193,6 +198,7 @@ fn common_environment(members: &[Member]) -> EnvironmentBlock {
         kernel: common(members, |run| &run.environment.kernel).flatten(),
         cpu_model: common(members, |run| &run.environment.cpu_model).flatten(),
         host: common(members, |run| &run.environment.host).flatten(),
+        clock_offset: None,
         cores_machine: common(members, |run| &run.environment.cores_machine).flatten(),
         cores_usable: common(members, |run| &run.environment.cores_usable).flatten(),
         cores_used: Vec::new(),
@@ -241,6 +247,20 @@ fn union(members: &[Member], of: fn(&RunFile) -> &Vec<String>) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// The load that the shares offered which are there, in words; `None` where nothing of it can be counted.
+fn offered(members: &[Member], level: &crate::plan::Level) -> Option<String> {
+    let own = |n: u32| members.iter().map(|member| member.share.count_u32(n)).sum::<u32>();
+    if let Some(users) = level.load.users {
+        return Some(format!("{} users", own(users)));
+    }
+    let rate = level.load.rate().filter(|rate| rate.is_finite());
+    let rate = rate.map(|rate| members.iter().map(|member| member.share.rate(rate)).sum::<f64>());
+    // To the sixth digit: three quarters of a tenth are no 0.07500000000000001.
+    let rate = rate.map(|rate| format!("{}/s", (rate * 1e6).round() / 1e6));
+    let cap = level.load.cap.map(|cap| format!("cap {}", own(cap)));
+    rate.into_iter().chain(cap).reduce(|rate, cap| format!("{rate} {cap}"))
 }
 
 /// The users of the shares that are there.

@@ -6,6 +6,46 @@ use super::self_check::HostBlock;
 use super::{EnvironmentBlock, FindingBlock, RunFile};
 use crate::plan::{Finding, Grade, Rule};
 
+/// How the wall clock of a process stands to that of the first share, as seen through the folder that they share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// What the clock of the first share shows more, ns.
+    pub offset_ns: i64,
+    /// How wrong that may be to either side, ns: half of what a question and its answer took.
+    pub bound_ns: u64,
+}
+
+impl ClockOffset {
+    /// That of one question: asked at `asked` and answered at `answered` by our clock, read at `seen` and answered at
+    /// `told` by the other's, all in ns since 1970.
+    #[must_use]
+    pub fn of_question(asked: u64, (seen, told): (u64, u64), answered: u64) -> ClockOffset {
+        let there = i128::from(seen) + i128::from(told);
+        let here = i128::from(asked) + i128::from(answered);
+        let way = answered.saturating_sub(asked).saturating_sub(told.saturating_sub(seen));
+        ClockOffset {
+            offset_ns: i64::try_from((there - here) / 2).unwrap_or(i64::MAX),
+            bound_ns: way.div_ceil(2),
+        }
+    }
+
+    /// What to add to a time of this clock for that of the first share, ns: nothing where the clocks may well agree, since
+    /// machines keep them better than files can show.
+    #[must_use]
+    pub fn correction_ns(&self) -> i64 {
+        if self.offset_ns.unsigned_abs() > self.bound_ns { self.offset_ns } else { 0 }
+    }
+
+    /// Whether the clocks differ by more than [`CLOCKS_APART_MAX_NS`], whatever the bound leaves open.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.offset_ns.unsigned_abs() > self.bound_ns.saturating_add(CLOCKS_APART_MAX_NS)
+    }
+}
+
+/// Clocks that differ by no more, ns, are taken to be kept.
+pub const CLOCKS_APART_MAX_NS: u64 = 10_000_000;
+
 /// The processes that made a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedBlock {
@@ -80,6 +120,20 @@ impl RunFile {
             );
             let remedy = "read its rates as those of the load that was offered, or run all shares again";
             found.push(Finding::new(Rule::SharesMissing, Grade::Warn, evidence, remedy).into());
+        }
+        let clocks = merged.shares.iter().filter_map(|share| Some((share, share.environment.clock_offset?)));
+        for (share, clock) in clocks.filter(|(_, clock)| clock.is_large()) {
+            let host = share.environment.host.as_deref().unwrap_or("its host");
+            let evidence = format!(
+                "the clock of share {} on {host} is {:.3} s {} that of share 1, to {:.3} s",
+                share.share,
+                clock.offset_ns.unsigned_abs() as f64 / 1e9,
+                if clock.offset_ns > 0 { "behind" } else { "ahead of" },
+                clock.bound_ns as f64 / 1e9
+            );
+            let remedy =
+                "keep the clocks of the hosts (chrony, ntpd); starts were corrected for it, to that bound";
+            found.push(Finding::new(Rule::ClocksApart, Grade::Warn, evidence, remedy).into());
         }
         for level in &self.levels {
             found.extend(level.shares.as_deref().and_then(|shares| apart(&level.label, shares)));

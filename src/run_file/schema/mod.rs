@@ -31,7 +31,9 @@ pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, level_label,
     load_label,
 };
-pub use merged::{LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns};
+pub use merged::{
+    CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns,
+};
 pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};
 pub use reuse::ReuseBlock;
@@ -151,6 +153,9 @@ pub struct EnvironmentBlock {
     /// Name of the machine, kept of the processes that share a run; absent elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// How its wall clock stands to that of the first of the processes that share a run; absent where they did not meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_offset: Option<ClockOffset>,
     /// Logical CPUs of the machine.
     pub cores_machine: Option<u32>,
     /// Logical CPUs that the process may use.

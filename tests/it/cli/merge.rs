@@ -380,3 +380,63 @@ fn measured_shares_stand_where_their_clocks_say_only_if_they_began_far_apart() {
     shift("yesterday".to_owned());
     dir.tokload(&format!("merge {files} --output-file none.json")).refuses(2, &["'yesterday'"]);
 }
+
+/// Each process numbers replicas as it meets them: here both call another one the first.
+#[test]
+fn replicas_that_shares_have_numbered_differently_are_told_apart_by_their_names() {
+    let mocks = ["left", "right"].map(|name| {
+        let serving = tokload::model::Settings::fixed(5.0, 1.0);
+        let served_by = tokload::mock::ServedBy::new(name).unwrap();
+        let settings =
+            tokload::mock::Settings { model: "m".to_owned(), served_by, serving, ..Default::default() };
+        tokload::mock::Mock::start(settings).unwrap()
+    });
+    let dir = Dir::new();
+    let started = [1, 2].map(|index| {
+        let options = format!(
+            "--base-url {} --replica-header x-served-by --request-rate 100 --arrival-pattern constant --num-prompts 30 \
+             --seed 3 --workers 1 --no-cpu-affinity --share {index}/2 --output-file all.json",
+            url(&mocks[1])
+        );
+        dir.start(&run(&url(&mocks[0]), &options))
+    });
+    started.into_iter().for_each(|one| assert_eq!(one.end().code, 0));
+    let files = [1, 2].map(|index| format!("all.share-{index}-of-2.json"));
+    let names = files.each_ref().map(|file| json(&dir.path(file))["levels"][0]["replicas"].clone());
+    assert_eq!(names, [serde_json::json!(["left"]), serde_json::json!(["right"])]);
+    dir.tokload(&format!("merge {} --align start --output-file all.json", files.join(" "))).shows(0);
+    let all = json(&dir.path("all.json"));
+    let level = &all["levels"][0];
+    let name_of = |group: &Value| level["replicas"][group["place"].as_u64().unwrap() as usize].as_str();
+    let groups = level["groups"].as_array().unwrap().iter().filter(|group| group["by"] == "replica");
+    let of_replicas: Vec<(&str, u64)> =
+        groups.map(|group| (name_of(group).unwrap(), group["counts"]["ok"].as_u64().unwrap())).collect();
+    assert_eq!(of_replicas, [("left", 15), ("right", 15)]);
+}
+
+/// A server counts the requests of all shares: what it says is that of the merged level, and of no share alone.
+#[test]
+fn what_a_server_said_is_set_against_the_requests_of_all_shares() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let line = |index: u32| {
+        let options = "--request-rate 80 --arrival-pattern constant --num-prompts 80 --seed 3 --workers 1 \
+                       --no-cpu-affinity --num-warmups 0 --start-at together";
+        let line = run(&url(&mock), options).replace("--num-warmups 1", "");
+        format!("{line} --share {index}/2 --output-file all.json")
+    };
+    let started = [1, 2].map(|index| dir.start(&line(index)));
+    started.into_iter().for_each(|one| assert_eq!(one.end().code, 0));
+    let [share, all] = ["all.share-1-of-2.json", "all.json"].map(|name| json(&dir.path(name)));
+    let told = |run: &Value| run["levels"][0]["telemetry"].clone();
+    let server = &told(&all)["servers"][0];
+    assert_eq!(server, &told(&share)["servers"][0]);
+    // A request of the other share may end behind the last reading of the first.
+    let [own, network] = [&share, &all].map(|run| told(run)["network"].clone());
+    assert!((70.0..=80.0).contains(&network["server_n"].as_f64().unwrap()), "{server}");
+    // Forty of ours are not what it counted, eighty are.
+    assert_eq!((&own["client_n"], &own["difference_ms"]), (&40.into(), &Value::Null), "{own}");
+    assert_eq!(network["client_n"], 80);
+    assert!(network["difference_ms"].as_f64().is_some_and(|ms| ms.abs() < 5.0), "{network}");
+    // The machine of one of them is not that of all.
+    assert!(told(&all)["host"].is_null() && !told(&share)["host"].is_null());
+}
