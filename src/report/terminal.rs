@@ -49,10 +49,19 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     } else {
         table(&view.table, style, out)?;
     }
-    for further in
-        [&view.printed, &view.groups, &view.repeats, &view.turns, &view.servers, &view.gpus, &view.budget]
-            .into_iter()
-            .filter(|further| !further.rows.is_empty())
+    for further in [
+        &view.printed,
+        &view.groups,
+        &view.repeats,
+        &view.turns,
+        &view.stress,
+        &view.slices,
+        &view.servers,
+        &view.gpus,
+        &view.budget,
+    ]
+    .into_iter()
+    .filter(|further| !further.rows.is_empty())
     {
         writeln!(out)?;
         table(further, style, out)?;

@@ -48,6 +48,8 @@ pub(crate) fn plan() -> Plan {
         until: None,
         search: None,
         steady_cut: SteadyCut::Default,
+        slice_s: None,
+        stress: None,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             url_strategy: tokload::plan::UrlStrategy::RoundRobin,
@@ -97,6 +99,12 @@ pub(crate) fn plan() -> Plan {
         keep: Keep::default(),
         declared: Declared::default(),
     }
+}
+
+/// A run of `plan` before its first level.
+pub(crate) fn empty(plan: &Plan) -> RunFile {
+    let created = WallTime::from_unix_nanos(1_796_071_493_000_000_042);
+    RunFile::new(created, plan, EnvironmentBlock::default(), TargetBlock::default())
 }
 
 pub(crate) fn sample() -> Sample {
@@ -246,6 +254,7 @@ impl Sample {
         let t1 = records.iter().map(|r| r.plan).max().unwrap();
         let t2 = records.iter().map(|r| r.end).max().unwrap();
         let result = LevelResult {
+            slices: None,
             replicas: Vec::new(),
             ordinal,
             level: level.clone(),
