@@ -919,6 +919,7 @@ pub(crate) fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) ->
                 }
                 true
             }
+            "exclusiveMinimum" => value.as_f64().is_none_or(|v| v > rule.as_f64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|v| v <= rule.as_f64().unwrap()),
             "minItems" => value.as_array().is_none_or(|v| v.len() as u64 >= rule.as_u64().unwrap()),

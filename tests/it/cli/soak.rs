@@ -61,7 +61,11 @@ fn slices_are_in_the_run_file_the_table_and_the_exports() {
         json_of(&dir.tokload("report run.json --format json").out)["levels"][0]["slices"],
         file["levels"][0]["slices"]
     );
-    assert_eq!(dir.names(), ["aiperf", "run.chunks", "run.json", "run.records", "slices.csv"], "no checkpoint is left");
+    assert_eq!(
+        dir.names(),
+        ["aiperf", "run.chunks", "run.json", "run.records", "slices.csv"],
+        "no checkpoint is left"
+    );
 }
 
 fn json_of(text: &str) -> Value {
@@ -117,11 +121,14 @@ impl Running {
     }
 }
 
-/// A run against a mock that is killed after so long.
+/// A run against a mock that is killed so long after its first checkpoint.
 fn killed(dir: &Dir, more: &str, after: Duration) -> u32 {
     let mock = mock(Faults::default());
-    let line = format!("-c 4 --duration 300 --num-warmups 1 --output-file run.json {more}");
+    let line = format!("-c 4 --duration 300 --output-file run.json {more}");
     let running = dir.start(&run(&url(&mock), &line));
+    while !dir.names().iter().any(|name| name.contains(".open.")) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     std::thread::sleep(after);
     let process = running.child.id();
     running.kill();
@@ -132,7 +139,7 @@ fn killed(dir: &Dir, more: &str, after: Duration) -> u32 {
 #[test]
 fn a_killed_run_is_reported_from_what_it_left() {
     let dir = Dir::new();
-    let process = killed(&dir, "--slice-duration 1 --label soak", Duration::from_millis(3300));
+    let process = killed(&dir, "--slice-duration 0.2 --label soak", Duration::from_millis(1200));
     let names = dir.names();
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(!dir.path("run.json").exists());
@@ -144,9 +151,9 @@ fn a_killed_run_is_reported_from_what_it_left() {
     let file = json_of(&dir.tokload("report run.json --format json").out);
     let level = &file["levels"][0];
     assert_eq!(file["cut"]["process"], process);
-    // Started, answered, and killed 3.3 s later: all but the last second is there.
+    // A second of it was there at the first checkpoint, and another follows: at most the last one is missing.
     let until = file["cut"]["until_s"].as_f64().unwrap();
-    assert!(until > 1.8, "{until}");
+    assert!(until > 1.0, "{until}");
     let ok = level["counts"]["ok"].as_u64().unwrap();
     assert!(ok > 50, "{ok}");
     for metric in ["ttft", "tpot", "itl", "e2e"] {
@@ -154,8 +161,8 @@ fn a_killed_run_is_reported_from_what_it_left() {
         assert!(n > 50, "{metric} {n}");
     }
     let gaps = level["distributions"]["itl"]["n"].as_u64().unwrap();
-    // Seven of each request; those of the last second are not known.
-    assert!(gaps % 7 == 0 && gaps <= 7 * ok && gaps as f64 > 7.0 * ok as f64 * 0.4, "{gaps} {ok}");
+    // Four of each request; those of the last second are not known.
+    assert!(gaps % 4 == 0 && gaps <= 4 * ok && gaps as f64 > 4.0 * ok as f64 * 0.4, "{gaps} {ok}");
     assert!(level["slices"]["rows"].as_array().is_some_and(|rows| rows.len() >= 2), "{}", level["slices"]);
     assert_eq!(crate::run_file::against_the_schema(&file), Ok(()));
     // By the name of what is left, and with the requests one by one.
@@ -170,7 +177,7 @@ fn a_killed_run_is_reported_from_what_it_left() {
 #[test]
 fn a_journal_that_broke_off_is_read_up_to_there() {
     let dir = Dir::new();
-    killed(&dir, "", Duration::from_millis(2500));
+    killed(&dir, "", Duration::from_millis(100));
     let names = dir.names();
     let find = |part: &str| dir.path(names.iter().find(|name| name.contains(part)).unwrap());
     let (journal, open) = (find("checkpoint"), find("open"));
@@ -180,7 +187,8 @@ fn a_journal_that_broke_off_is_read_up_to_there() {
     for (keep, rest) in [(text.len() - 3, "{\"news\":99,"), (first + 20, ""), (first + 1, "[]")] {
         std::fs::write(&journal, &text[..keep]).unwrap();
         std::fs::write(&open, rest).unwrap();
-        dir.tokload("report run.json").shows(0);
+        let said = dir.tokload("report run.json");
+        assert!(said.code == 0 && said.out.contains("the run was cut"), "{said:?}");
     }
     std::fs::write(&journal, &text[..first - 5]).unwrap();
     dir.tokload("report run.json").refuses(2, &["broke off before it said what the run is"]);
@@ -233,10 +241,7 @@ fn a_stress_test_looks_for_the_overload_and_times_the_recovery() {
 #[test]
 fn a_thundering_herd_says_how_near_its_sends_were() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
-    let line = run(
-        &url(&mock),
-        "--bursts 20:0.2 --num-prompts 60 --workers 2 --output-file run.json",
-    );
+    let line = run(&url(&mock), "--bursts 20@0.2 --num-prompts 60 --workers 2 --output-file run.json");
     let said = dir.tokload(&line);
     let said = said.shows(0);
     assert!(said.contains("3 bursts of up to 20 requests: the sends of one lie within"), "{said}");
