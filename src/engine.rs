@@ -159,6 +159,7 @@ mod tests {
     fn result(ordinal: usize, interrupted: bool) -> LevelResult {
         let (start, end) = (Stamp::ZERO, Stamp::from_millis(10));
         LevelResult {
+            slices: None,
             replicas: Vec::new(),
             ordinal,
             level: level(1),

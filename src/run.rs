@@ -1,8 +1,10 @@
 //! What an engine hands up: the result of a level, and the events on the way.
 
+pub mod books;
+
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Outcome, Tally};
+use crate::metrics::{Outcome, Slices, Tally};
 use crate::plan::{Level, Timestamps};
 use crate::stats::inflight;
 use crate::stats::little::Counted;
@@ -286,6 +288,8 @@ pub struct LevelResult {
     pub window: Window,
     /// Histograms and counts of all shards, measured requests only.
     pub tally: Tally,
+    /// The level in slices of time; `None` where none were asked for.
+    pub slices: Option<Slices>,
     /// Where its records start in the record file, and how many there are (warm-up included).
     pub records: Option<RecordRange>,
     /// The names of the replicas that answered, by which records name them; empty where none was looked for.

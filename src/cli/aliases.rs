@@ -617,7 +617,6 @@ static OF_ANY_TOOL: &[(&[&str], Action)] = &[
         &["--export-outputs-json", "--output-*", "--auto-plot", "--plot-*", "--timeline-*"],
         Refuse(LATER, SAVED),
     ),
-    (&["--slice-duration"], Refuse(LATER, "leave it out: a series of at most 1800 bins is saved")),
     (
         &["--export-http-trace", "--show-trace-timing"],
         Refuse(

@@ -246,6 +246,34 @@ pub struct RunArgs {
     /// median E2E; mser5, where the requests in flight settle; or none, at its first send (default: default)
     #[argh(option, arg_name = "rule")]
     pub steady_cut: Option<String>,
+    /// stress test: the load of --request-rate, then more than the server takes, then the same load again; says how long
+    /// it took until the server was as before, and what was lost (default: off)
+    #[argh(switch)]
+    pub stress: bool,
+    /// the overload of --stress, in requests per second (default: looked for in steps of a quarter, until one fails)
+    #[argh(option, arg_name = "rps")]
+    pub stress_to: Option<String>,
+    /// how long the load is normal at first in --stress, in seconds (default: 30)
+    #[argh(option, arg_name = "s")]
+    pub stress_before: Option<String>,
+    /// how long the load takes to rise in --stress, and how long a step is that looks for the overload, in seconds
+    /// (default: 10)
+    #[argh(option, arg_name = "s")]
+    pub stress_ramp: Option<String>,
+    /// how long the overload of --stress lasts, in seconds (default: 30)
+    #[argh(option, arg_name = "s")]
+    pub stress_hold: Option<String>,
+    /// how long the load is normal in the end of --stress, and is watched, in seconds (default: 60)
+    #[argh(option, arg_name = "s")]
+    pub stress_after: Option<String>,
+    /// a step of --stress fails when surely more than this share of its requests fail or miss a limit of --goodput
+    /// (default: 10%)
+    #[argh(option, arg_name = "share")]
+    pub stress_bad: Option<String>,
+    /// look at each level in slices of so long, in seconds: latencies, failures and throughput of each are saved, and what
+    /// drifts over them is found; at most 1440 are kept, a longer level has them joined two by two (default: none)
+    #[argh(option, arg_name = "s")]
+    pub slice_duration: Option<String>,
     /// warm-up requests before each level, with prompts of their own (default: 2)
     #[argh(option, arg_name = "n")]
     pub num_warmups: Option<String>,

@@ -69,6 +69,9 @@ pub struct ModelArgs {
     /// repeatable (default: none)
     #[argh(option, arg_name = "at:for")]
     pub freeze: Vec<String>,
+    /// by how much longer everything takes for each minute since the start of the server, a share, as in 1% (default: 0)
+    #[argh(option, arg_name = "share")]
+    pub slowing: Option<String>,
     /// instead of slots and steps: time to the first token of every request, in milliseconds (default: 200 where
     /// other fixed times are given)
     #[argh(option, arg_name = "ms")]
@@ -112,6 +115,7 @@ impl ModelArgs {
         if !self.freeze.is_empty() {
             settings.freezes = self.freeze.iter().map(|text| freeze(text)).collect::<Result<_, _>>()?;
         }
+        value::set(&mut settings.slowing_per_minute, "--slowing", &self.slowing, value::share_of)?;
         settings.validate()?;
         Ok(settings)
     }
@@ -325,6 +329,7 @@ mod tests {
             tokens_per_step: 2,
             cold_start_s: 0.5,
             freezes: vec![Freeze { at_s: 10.0, for_s: 2.0 }, Freeze { at_s: 60.0, for_s: 1.5 }],
+            slowing_per_minute: 0.0,
         };
         assert_eq!(settings, expected);
         assert_eq!(batching(&["--prefix-cache"]).prefix_cache, Some(PrefixCache::default()));

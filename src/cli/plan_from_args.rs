@@ -30,6 +30,7 @@ mod output;
 mod rates;
 pub mod search;
 pub(super) mod share;
+mod stress;
 mod target;
 mod telemetry;
 mod tokens;
@@ -148,6 +149,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
         tool_defaults::after_options(args, around.tool, &mut plan.workload, &mut notes);
     }
     levels::set(args, around.tool, &mut plan)?;
+    stress::set(args, &mut plan)?;
     value::set(&mut plan.runs, "--num-runs", &args.num_runs, value::integer)?;
     if let Some(text) = &args.share {
         let share = value::share("--share", text)?;
@@ -311,6 +313,9 @@ fn until(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
 
 fn client(args: &RunArgs, plan: &mut Plan) -> Result<(), Error> {
     value::set(&mut plan.steady_cut, "--steady-cut", &args.steady_cut, value::steady_cut)?;
+    if let Some(text) = &args.slice_duration {
+        plan.slice_s = Some(value::seconds("--slice-duration", text)?);
+    }
     let client = &mut plan.client;
     if let Some(text) = &args.workers {
         client.workers = Some(value::integer("--workers", text)?);

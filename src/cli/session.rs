@@ -32,7 +32,7 @@ use crate::run_file::schema::{
 };
 use crate::run_file::{Chunks, Destination, WallTime};
 use crate::sim::{self, SimEngine};
-use crate::strategy::{Hunt, Trial};
+use crate::strategy::{Hunt, Surge, Trial};
 use crate::summary;
 use crate::summary::telemetry::Observed;
 use crate::sys::affinity::usable_cores;
@@ -45,7 +45,7 @@ use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
 pub(super) use others::Others;
-use spools::Spools;
+use spools::{EXACT_MAX, Kept, Spools};
 use watching::Watching;
 
 /// What a session needs beside the plan.
@@ -155,7 +155,7 @@ impl Session {
         let of_ports = ports::check(plan, &ready.target.routes, &Ports::read())?;
         reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
         let cores = shard_cores(&plan.client)?;
-        let spools = Spools::open(plan, &files.destination)?;
+        let spools = Spools::open(plan, &files.destination, files.temporary)?;
         // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
         let interrupts = self.interrupts()?;
         let setup = Setup {
@@ -164,7 +164,7 @@ impl Session {
             target: Arc::clone(&ready.target),
             ask: probe::ask_of(plan),
             cores: cores.clone(),
-            spool: spools.start()?,
+            spool: spools.start(plan, self.clock)?,
             live: files.watching.live(cores.len()),
             interrupts: interrupts.clone(),
             agreed: self.agreed.clone(),
@@ -178,9 +178,10 @@ impl Session {
         if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
             notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
         }
+        spools.begin(&self.head(plan, ready.facts.clone(), environment.clone()))?;
         let telemetry = telemetry::start(plan, ready, self.clock)?;
         let lookers = (&files.watching, interrupts, Some(&telemetry));
-        let mut driven = self.conduct(&mut engine, plan, &notes, lookers);
+        let mut driven = self.conduct(&mut engine, plan, (&notes, &spools), lookers);
         driven.observed = telemetry.finish(telemetry::PATIENCE);
         let facts = TargetBlock { prefix_cache_reset: engine.prefix_caches_emptied(), ..ready.facts.clone() };
         let lost = engine.finish().err().map(Failure::from);
@@ -198,26 +199,27 @@ impl Session {
         servers: Vec<Paper>,
         files: Files,
     ) -> Result<Finished, Failure> {
-        let spools = Spools::open(plan, &files.destination)?;
+        let spools = Spools::open(plan, &files.destination, files.temporary)?;
         let interrupts = self.interrupts()?;
         let mut engine = SimEngine::new(sim::Setup {
             plan: Arc::new(plan.clone()),
             target: Arc::clone(&target),
             ask: probe::ask_of(plan),
             servers,
-            spool: spools.start()?,
+            spool: spools.start(plan, self.clock)?,
             live: files.watching.live(1),
             interrupts: interrupts.clone(),
         });
-        let driven = self.conduct(&mut engine, plan, &[], (&files.watching, interrupts, None));
-        // What the spool says is said again by the file at its end.
-        let _ = engine.finish();
         let facts = TargetBlock { kind: Some("simulated server".to_owned()), ..TargetBlock::default() };
         let environment = EnvironmentBlock {
             driver: Some("none: simulated".to_owned()),
             clock: Some(VIRTUAL_CLOCK.to_owned()),
             ..self.machine(plan)
         };
+        spools.begin(&self.head(plan, facts.clone(), environment.clone()))?;
+        let driven = self.conduct(&mut engine, plan, (&[], &spools), (&files.watching, interrupts, None));
+        // What the spool says is said again by the file at its end.
+        let _ = engine.finish();
         self.write_up(plan, (facts, environment, &target.content), driven, (spools, files))
     }
 
@@ -229,7 +231,7 @@ impl Session {
         &self,
         engine: &mut dyn Engine,
         plan: &Plan,
-        notes: &[String],
+        (notes, spools): (&[String], &Spools),
         (watching, interrupts, telemetry): (&Watching, Interrupts, Option<&Telemetry>),
     ) -> Conducted {
         if !self.output.quiet {
@@ -239,13 +241,17 @@ impl Session {
         let mut progress = watching.progress(plan, self.clock, interrupts);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut hunt = Hunt::of(plan, &self.earlier);
+        let surge = Surge::of(plan);
         let levels = plan.in_rounds();
         let mut next = |done: &[LevelResult]| match &mut hunt {
             _ if !self.has_time_for_another(done) => None,
             Some(hunt) => hunt.next(done),
-            None => levels.get(done.len()).cloned(),
+            None => match &surge {
+                Some(surge) => surge.next(done),
+                None => levels.get(done.len()).cloned(),
+            },
         };
-        let searches = plan.search.is_some();
+        let searches = plan.search.is_some() || surge.as_ref().is_some_and(|surge| surge.levels().is_none());
         let course = Course {
             first: self.earlier.len(),
             levels: (!searches).then_some(levels.len()),
@@ -253,6 +259,9 @@ impl Session {
         };
         let driven = drive(engine, course, &mut |event| {
             watching.on_event(&event);
+            if let Event::LevelFinished(result) = &event {
+                spools.level_done(result);
+            }
             match (telemetry, &event) {
                 (Some(telemetry), Event::LevelStarted { .. } | Event::MeasuringStarted { .. }) => {
                     telemetry.cut()
@@ -282,8 +291,21 @@ impl Session {
         // Whatever of it cannot be kept, the rest is kept and shown.
         let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();
         failures.extend(unseen);
-        failures.extend(spools.finish(&mut run, files.temporary).err());
-        let saved = self.save(&mut run, &files, &mut failures)?;
+        let kept = match spools.finish(&mut run, files.temporary) {
+            Ok(kept) => Some(kept),
+            Err(failure) => {
+                failures.push(failure);
+                None
+            }
+        };
+        let saved = match self.save(&mut run, &files, &mut failures) {
+            Ok(saved) => saved,
+            Err(failure) => {
+                kept.map(Kept::stay);
+                return Err(failure);
+            }
+        };
+        drop(kept);
         let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo, &mut failures);
         let mut failures = failures.into_iter();
         let failed = failures.next();
@@ -340,6 +362,22 @@ impl Session {
         }
     }
 
+    /// The run before its first level, free of secrets.
+    fn head(&self, plan: &Plan, facts: TargetBlock, environment: EnvironmentBlock) -> RunFile {
+        let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
+        let mut run = RunFile::new(created, plan, environment, facts);
+        run.label = self.output.label.clone();
+        (run.trace, run.data) = (self.blocks.trace.clone(), self.blocks.data.clone());
+        run.metadata = self.output.metadata.iter().cloned().collect();
+        self.scrub(&mut run);
+        run
+    }
+
+    fn scrub(&self, run: &mut RunFile) {
+        let secrets: Vec<&str> = self.secrets.texts().collect();
+        run.scrub(&secrets);
+    }
+
     fn assemble(
         &self,
         plan: &Plan,
@@ -348,15 +386,21 @@ impl Session {
         (spools, beside): (&Spools, &mut Beside),
     ) -> RunFile {
         let (driven, mut hunt, observed) = conducted;
-        let created = WallTime::from_unix_nanos(self.clock.epoch_wall_ns());
-        let mut run = RunFile::new(created, plan, about.1, about.0);
-        run.label = self.output.label.clone();
-        (run.trace, run.data) = (self.blocks.trace.clone(), self.blocks.data.clone());
-        run.metadata = self.output.metadata.iter().cloned().collect();
+        let mut run = self.head(plan, about.0, about.1);
         let mut chunks = spools.chunks.as_ref().and_then(|spool| Chunks::open(spool.part()).ok());
         for (place, result) in driven.finished.iter().enumerate() {
             // A record file that cannot be read costs exactness, not the level: the histograms have every request.
             let records = spools.read(result).unwrap_or(None);
+            if let Some(range) =
+                result.records.filter(|range| range.count > EXACT_MAX && self.library.is_none())
+            {
+                super::say(&format!(
+                    "level {} has {} requests, too many to look at one by one: its numbers are those of histograms, \
+                     without goodput and intervals; its records are kept",
+                    place + 1,
+                    range.count
+                ));
+            }
             if let (Some(hunt), Some(records)) = (&mut hunt, &records) {
                 hunt.look_at(place, records, plan);
             }
@@ -368,6 +412,9 @@ impl Session {
             if let Some(level) = run.levels.last_mut() {
                 let ours = summary::telemetry::Ours::of(&numbers);
                 level.telemetry = summary::telemetry::level(observed, result.span, numbers.window, &ours);
+            }
+            if let (Some(records), Some(level)) = (&records, run.levels.last_mut()) {
+                level.look_at(plan, records, &plan.slo);
             }
             let others = &mut beside.others;
             let seen = self.view_as_others(&run, records.as_deref(), chunks.as_mut(), &plan.slo, others);
@@ -386,8 +433,7 @@ impl Session {
         run.compare_repeats();
         run.capacity = hunt.map(|hunt| hunt.into_found(&driven.finished));
         run.find_knee();
-        let secrets: Vec<&str> = self.secrets.texts().collect();
-        run.scrub(&secrets);
+        self.scrub(&mut run);
         run.judge();
         own_words::advise(&mut run, &self.typed);
         run

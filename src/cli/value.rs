@@ -53,6 +53,15 @@ pub fn integer<T: FromStr>(option: &str, text: &str) -> Result<T, Error> {
     }
 }
 
+/// A share as in `1%` or `0.01`.
+///
+/// # Errors
+/// Whatever is no number.
+pub fn share_of(option: &str, text: &str) -> Result<f64, Error> {
+    let (digits, whole) = text.trim().strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
+    number(option, digits).map(|share| share / whole).map_err(|_| not(option, text, "a share", "1% or 0.01"))
+}
+
 /// A finite number, with or without sign.
 ///
 /// # Errors

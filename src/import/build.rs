@@ -25,6 +25,7 @@ pub(super) fn run(result: Result, into: &Destination) -> std::result::Result<Run
         about.printed = levels.iter().map(|level| level.printed.clone()).collect();
     }
     let mut run = RunFile {
+        cut: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: ToolBlock { name: tool.name().to_owned(), version, git: None },
@@ -147,6 +148,9 @@ fn block(ordinal: usize, level: &Level, range: Option<RecordRange>) -> LevelBloc
         findings: None,
         verdict: None,
         series: None,
+        slices: None,
+        stress: None,
+        herd: None,
         examples: Vec::new(),
         lengthened: None,
         judged: None,

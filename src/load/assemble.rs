@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::load::leg::ShardReport;
+use crate::load::spool::Spool;
 use crate::load::until::{Reach, Watched};
-use crate::metrics::Tally;
+use crate::metrics::{Slices, Tally};
 use crate::plan::{Arrivals, Level, Plan, SteadyCut, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, RecordRange, ShardCheck, Span, Stamps, Window};
 use crate::time::Stamp;
@@ -33,6 +34,7 @@ pub(crate) struct LegOutcome {
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     pub(crate) records: Option<RecordRange>,
+    pub(crate) slices: Option<Slices>,
     pub(crate) host: Option<HostCheck>,
     /// Which stamps were taken.
     pub(crate) stamps: Stamps,
@@ -85,6 +87,7 @@ pub(crate) fn level_result(
         span,
         window,
         tally,
+        slices: beside.slices,
         records: beside.records,
         shards,
         host: beside.host,
@@ -95,6 +98,11 @@ pub(crate) fn level_result(
         interrupted: outcome.interrupted,
         replicas: outcome.replicas,
     }
+}
+
+/// The records of a level from `first` up to `end`, where any are kept.
+pub(crate) fn range(spool: Option<&Spool>, first: u64, end: u64) -> Option<RecordRange> {
+    spool.filter(|spool| spool.keeps_records()).map(|_| RecordRange { first, count: end - first })
 }
 
 /// What the latencies of a level rest on: kernel stamps are worth nothing if the wall clock was set while they were

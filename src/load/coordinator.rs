@@ -22,10 +22,10 @@ use crate::load::shard::{Equipment, Shard};
 use crate::load::spool::{Spool, SpoolSender, Spooled};
 use crate::load::target::Target;
 use crate::load::until::{Standing, Watch};
-use crate::metrics::{Live, LiveShard, Phase};
+use crate::metrics::{Live, LiveShard, Phase, Slices};
 use crate::pace::{self, Kernel, Mode, Pace};
 use crate::plan::{Driver, Level, Plan, Timestamps};
-use crate::run::{Event, HostCheck, LevelResult, RecordRange, Stamps, Tick};
+use crate::run::{Event, HostCheck, LevelResult, Stamps, Tick};
 use crate::sys::affinity::pin_to;
 use crate::sys::clock::RunClock;
 use crate::sys::receive::Stamping;
@@ -353,6 +353,10 @@ impl LoadEngine {
     fn begin(&self, leg: &Leg, outcome: &mut LegOutcome, at: Option<Stamp>) {
         let soonest = self.setup.clock.now() + START_LEAD;
         outcome.start = at.map_or(soonest, |at| at.max(soonest));
+        if let Some(spool) = self.setup.spool.as_ref().filter(|_| leg.phase == Phase::Measured) {
+            // Told before any shard has a record to hand over.
+            spool.begin_measuring(outcome.start);
+        }
         leg.signal.set_start(outcome.start);
         self.wake_all();
     }
@@ -419,17 +423,26 @@ impl LoadEngine {
         Ok(())
     }
 
-    /// Waits until all records are written; gives how many could not be.
-    fn flush_spool(&self, events: Events<'_>) -> u64 {
-        let Some(spool) = &self.setup.spool else { return 0 };
+    /// Waits until all records are written; gives how many could not be, and the slices of the level.
+    fn flush_spool(&self, events: Events<'_>) -> (u64, Option<Slices>) {
+        let Some(spool) = &self.setup.spool else { return (0, None) };
         let spooled = spool.flush();
+        if let Some(error) = spooled.checkpoint_error {
+            events(Event::Note(&format!(
+                "no checkpoint can be kept ({error}): the run goes on, but were it killed it could not be reported"
+            )));
+        }
         let lost = spooled.lost_bytes / crate::metrics::Record::BYTES as u64;
         if let Some(error) = spooled.error {
             events(Event::Note(&format!(
                 "records could not be written ({error}); {lost} are lost, the histograms have every request"
             )));
+        } else if lost > self.records_lost {
+            events(Event::Note(&format!(
+                "the disk is too slow for the records; {lost} are lost, the histograms have every request"
+            )));
         }
-        lost
+        (lost, spooled.slices)
     }
 }
 
@@ -438,6 +451,9 @@ type Events<'a> = &'a mut dyn FnMut(Event<'_>);
 impl Engine for LoadEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
+        if let Some(spool) = &self.setup.spool {
+            spool.begin_level(ordinal, level);
+        }
         if self.setup.plan.target.reset_prefix_cache && self.setup.interrupts.count() == 0 {
             let (plan, routes) = (&self.setup.plan, &self.setup.target.routes);
             self.resets.before_level(&plan.target.endpoints, routes, &mut |note| events(Event::Note(note)));
@@ -455,10 +471,12 @@ impl Engine for LoadEngine {
         let after = Usage::read();
         self.records += records(&outcome.reports);
         let lost_before = self.records_lost;
-        self.records_lost = self.flush_spool(events);
+        let (records_lost, slices) = self.flush_spool(events);
+        self.records_lost = records_lost;
         let records_lost = self.records_lost - lost_before;
         let beside = Beside {
-            records: self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first }),
+            records: assemble::range(self.setup.spool.as_ref(), first, self.records),
+            slices,
             host: Some(HostCheck { records_lost, ..host_check(&before, &after) }),
             stamps: self.stamps.clone(),
         };

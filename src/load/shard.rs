@@ -199,6 +199,7 @@ impl Shard {
         };
         work.begin(start);
         work.next_tick = start + ticking::TICK;
+        work.next_flush = start + ticking::HAND_OVER;
         work.caught_up = start;
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());

@@ -11,6 +11,7 @@ pub mod meter;
 pub mod metric;
 pub mod outcome;
 pub mod record;
+pub mod slices;
 pub mod slo;
 pub mod tally;
 
@@ -21,5 +22,6 @@ pub use meter::Meter;
 pub use metric::Metric;
 pub use outcome::{Class, Kind, Outcome, TimeoutPhase};
 pub use record::{Flags, Handshake, Phase, Record, TokenSource};
+pub use slices::Slices;
 pub use slo::Slo;
 pub use tally::Tally;

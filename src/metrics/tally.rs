@@ -13,7 +13,7 @@ use crate::metrics::counts::{Counts, Tokens};
 use crate::metrics::metric::Metric;
 use crate::metrics::outcome::Class;
 use crate::metrics::record::{Flags, Record};
-use crate::stats::{Histogram, Series};
+use crate::stats::{Histogram, Series, Sparse};
 use crate::time::Stamp;
 
 pub use crate::metrics::gaps::Gaps;
@@ -116,6 +116,11 @@ impl Tally {
         kernel.pool_into(&mut histograms[Metric::ItlKernel as usize]);
         joined[0].add(user);
         joined[1].add(kernel);
+    }
+
+    /// Adds gaps that are known as buckets alone.
+    pub fn add_gaps(&mut self, gaps: &Sparse) {
+        gaps.pool_into(&mut self.histograms[Metric::Itl as usize]);
     }
 
     /// Moves the tally to another time line, on which its level begins at `start`.

@@ -18,6 +18,14 @@ impl Settings {
         at_least_one("--tokens-per-step", self.tokens_per_step)?;
         not_negative("--cold-start", self.cold_start_s, "seconds")?;
         self.freezes.iter().try_for_each(check_freeze)?;
+        if !(0.0..=10.0).contains(&self.slowing_per_minute) {
+            let wrong = format!("{} is no share by which a server slows down", self.slowing_per_minute);
+            return Err(Error::new(
+                "--slowing",
+                wrong,
+                "give a share from 0 to 10 a minute, as in 1% or 0.01",
+            ));
+        }
         match &self.serving {
             Serving::Batching(batching) => check_batching(batching, self.tokens_per_step),
             Serving::Fixed(fixed) => check_fixed(fixed),

@@ -66,7 +66,7 @@ impl Server {
     /// The settings are impossible, as [`Settings::validate`] says.
     pub fn new(settings: &Settings, start: Stamp) -> Result<Server, Error> {
         settings.validate()?;
-        let freezes = Freezes::new(&settings.freezes, start);
+        let freezes = Freezes::new(&settings.freezes, settings.slowing_per_minute, start);
         let core = match &settings.serving {
             Serving::Batching(batching) => Core::Batching(Replicas::new(settings, batching, freezes)),
             Serving::Fixed(fixed) => Core::Fixed(Timetable::new(settings, fixed, freezes)),

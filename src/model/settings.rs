@@ -18,6 +18,10 @@ pub struct Settings {
     /// When the server stands still. Windows that overlap are one. Default: never.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freezes: Vec<Freeze>,
+    /// By how much longer everything takes for each minute since the start, a share: with 0.01 twice as long after 100
+    /// minutes. From 0, the default, to 10.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub slowing_per_minute: f64,
     /// How it spends its time.
     pub serving: Serving,
 }
@@ -180,6 +184,7 @@ impl Settings {
             tokens_per_step: 1,
             cold_start_s: 0.0,
             freezes: Vec::new(),
+            slowing_per_minute: 0.0,
             serving: Serving::Batching(Batching::default()),
         }
     }
@@ -271,6 +276,11 @@ impl Default for Fixed {
             itl_jitter_ms: 0.0,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// Milliseconds as whole nanoseconds; below zero and not a number give 0.

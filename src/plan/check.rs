@@ -32,6 +32,8 @@ impl Plan {
         }
         check_target(&self.target)?;
         self.check_until()?;
+        self.check_slices()?;
+        self.check_stress()?;
         self.check_search()?;
         if self.levels.is_empty() {
             return Err(Error::new("--request-rate", "there is no level", "give a rate or a concurrency"));
@@ -51,6 +53,16 @@ impl Plan {
         self.check_numbers()?;
         self.check_telemetry()?;
         self.check_client()
+    }
+
+    fn check_slices(&self) -> Result<(), Error> {
+        match self.slice_s {
+            Some(length) if !(length >= SLICE_MIN_S && length <= SLICE_MAX_S) => {
+                let remedy = format!("give seconds from {SLICE_MIN_S} to {SLICE_MAX_S}, as in 60 or 5m");
+                Err(Error::new("--slice-duration", format!("{length} s is no length of a slice"), remedy))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_until(&self) -> Result<(), Error> {
@@ -577,6 +589,10 @@ fn not_negative(option: &str, value: f64, remedy: &str) -> Result<(), Error> {
 }
 
 /// Fields that frame the request; a second one would change what the server reads.
+/// Slices are at least so long, s: a shorter one holds no request.
+const SLICE_MIN_S: f64 = 0.01;
+/// And at most a year.
+const SLICE_MAX_S: f64 = 31_536_000.0;
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "host", "te", "transfer-encoding"];
 /// Body fields that the reading of the answer depends on, and what sets them.
 const OWN_FIELDS: [(&str, &str); 2] = [("n", "use --n"), ("stream", "use --no-streaming, or leave it out")];

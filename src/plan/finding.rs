@@ -120,6 +120,8 @@ pub enum Rule {
     ReplicaSlow,
     /// An endpoint did not get its share of the requests.
     ShareUneven,
+    /// A figure changes as the level goes on.
+    Drift,
 }
 
 /// How much a finding takes from a measurement.
@@ -149,7 +151,7 @@ pub struct Finding {
 
 impl Rule {
     /// Every rule with its name, in order.
-    pub const ALL: [(Rule, &'static str); 55] = [
+    pub const ALL: [(Rule, &'static str); 56] = [
         (Rule::NoWarmup, "no_warmup"),
         (Rule::FewRequests, "few_requests"),
         (Rule::IdenticalPrompts, "identical_prompts"),
@@ -205,6 +207,7 @@ impl Rule {
         (Rule::ReplicaFailing, "replica_failing"),
         (Rule::ReplicaSlow, "replica_slow"),
         (Rule::ShareUneven, "share_uneven"),
+        (Rule::Drift, "drift"),
     ];
 
     /// Its name in files, tables and the checklist: `few_requests`.
@@ -255,7 +258,7 @@ mod tests {
             assert_eq!(rule as usize, place, "{name} is out of order");
             assert_eq!((rule.name(), Rule::from_name(name)), (name, Some(rule)));
         }
-        assert_eq!(Rule::ShareUneven as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::Drift as usize + 1, Rule::ALL.len());
         assert_eq!(Rule::from_name("of_tomorrow"), None);
     }
 }

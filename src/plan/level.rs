@@ -56,6 +56,12 @@ impl Plan {
         if self.levels.is_empty() {
             self.levels.push(Level::default());
         }
+        if let (Some(stress), [level]) = (&self.stress, self.levels.as_mut_slice())
+            && level.stop.units.is_none()
+            && level.stop.duration_s.is_none()
+        {
+            level.stop.duration_s = Some(stress.length_s());
+        }
         for level in &mut self.levels {
             level.end_with_series();
             let endless = level.stop.duration_s.is_none() || level.load.arrivals == Arrivals::Burst;

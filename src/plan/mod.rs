@@ -31,6 +31,7 @@ mod search;
 mod secrets;
 mod share;
 mod sizes;
+mod stress;
 mod table;
 mod telemetry;
 mod text;
@@ -58,6 +59,7 @@ pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
 pub use share::Share;
 pub use sizes::Sizes;
+pub use stress::{Stress, StressPhase};
 pub use table::{Part, Table};
 pub use telemetry::{Nvml, Telemetry};
 pub(crate) use text::{json_of, to_toml, without_place};
@@ -92,9 +94,15 @@ pub struct Plan {
     /// What capacity is searched for; absent: the levels are run as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// A stress test of the one level, whose load is then the normal one; absent: it is run as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stress: Option<Stress>,
     /// Where the steady state of a level begins.
     #[serde(default)]
     pub steady_cut: SteadyCut,
+    /// Length of the slices of time that levels are looked at by, s; absent: they are not cut up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_s: Option<f64>,
     /// Whom to ask.
     #[serde(default)]
     pub target: Target,
@@ -386,7 +394,9 @@ impl Plan {
             until: None,
             share: None,
             search: None,
+            stress: None,
             steady_cut: SteadyCut::default(),
+            slice_s: None,
             target: Target::default(),
             levels: Vec::new(),
             workload: Workload::default(),

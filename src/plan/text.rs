@@ -18,8 +18,8 @@ use super::{
     Aborts, Arrivals, Axis, Begins, Burn, Client, Compat, Connections, Conversation, DataSet, Decide,
     Declared, Distribution, Driver, Endpoint, Error, Figure, Filter, Found, Header, Keep, LengthRule,
     Lengths, Level, Limits, Load, ModelChoice, Plan, Prefix, RecordErrors, Replies, RequestOptions, Reuse,
-    Sampling, Search, Share, Sizes, Slo, SlowReaders, SteadyCut, Stop, Target, Telemetry, Timestamps, Timing,
-    Tls, Tokens, Trace, TurnShares, Until, UrlStrategy, Workload, nearest,
+    Sampling, Search, Share, Sizes, Slo, SlowReaders, SteadyCut, Stop, Stress, Target, Telemetry, Timestamps,
+    Timing, Tls, Tokens, Trace, TurnShares, Until, UrlStrategy, Workload, nearest,
 };
 use super::{Gaps, Piece, Rate, Series, Shape, Varying};
 use crate::api::{Dialect, Raw};
@@ -314,9 +314,11 @@ fn full_plan() -> Plan {
             within_s: Some(60.0),
             ..Search::along(Axis::Rate)
         }),
+        stress: Some(Stress { to_rate: Some(2.0), ..Stress::default() }),
         until: Some(Until { figure: Figure::Attainment, half_width: 0.5, times_max: 1 }),
         share: Some(Share::WHOLE),
         steady_cut: SteadyCut::Default,
+        slice_s: Some(1.0),
         target,
         levels: vec![level],
         workload: Workload {

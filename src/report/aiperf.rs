@@ -1,4 +1,4 @@
-//! A level in the definitions of aiperf 0.13: the tables that `aiperf profile` prints, and its three files.
+//! A level in the definitions of aiperf 0.13: the tables that `aiperf profile` prints, and its files.
 //!
 //! All are written from one [`Level`], which is computed from the [`Answer`]s of a level and holds a [`Figure`] for each
 //! metric that aiperf would have. Its definitions differ from ours (means and population deviations, percentiles by
@@ -22,6 +22,7 @@ mod metric;
 mod saved;
 mod stats;
 mod sweeps;
+pub mod timeslices;
 
 pub use answer::{Answer, Failure, Value};
 pub use block::{WIDTH_MIN, WIDTH_OF_FILES, width, write, write_errors};

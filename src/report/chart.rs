@@ -9,6 +9,7 @@ mod load;
 mod marks;
 mod nines;
 mod over_time;
+mod slices;
 mod telemetry;
 mod ticks;
 
@@ -138,12 +139,13 @@ pub struct Field {
 }
 
 /// The charts of `runs`, which overlay each other, in the order of a report. Charts that concern a part only (several
-/// endpoints) are left out where there is no such part; any other that has nothing to show says why.
+/// endpoints, slices) are left out where there is no such part; any other that has nothing to show says why.
 #[must_use]
 pub fn all(runs: &[Named<'_>]) -> Vec<Chart> {
     let mut charts = load::charts(runs);
     charts.extend(nines::charts(runs));
     charts.extend(over_time::charts(runs));
+    charts.extend(slices::charts(runs));
     charts.extend(telemetry::charts(runs));
     charts.extend(groups::charts(runs));
     charts.iter_mut().for_each(Chart::settle);

@@ -256,7 +256,7 @@ fn value(cell: &Cell) -> String {
     }
 }
 
-fn line(out: &mut (impl Write + ?Sized), fields: impl Iterator<Item = String>) -> io::Result<()> {
+pub(super) fn line(out: &mut (impl Write + ?Sized), fields: impl Iterator<Item = String>) -> io::Result<()> {
     for (place, field) in fields.enumerate() {
         if place > 0 {
             write!(out, ",")?;

@@ -9,6 +9,7 @@ mod hdrlog;
 mod hgrm;
 mod parquet;
 mod rows;
+mod slices;
 mod vllm;
 
 pub use aiperf::level_files as write_aiperf_files;
@@ -107,8 +108,16 @@ fn records_file(
 }
 
 /// Every form, by name.
-pub const FORMS: [Form; 7] =
-    [aiperf::FORM, csv::FORM, csv_records::FORM, hdrlog::FORM, hgrm::FORM, parquet::FORM, vllm::FORM];
+pub const FORMS: [Form; 8] = [
+    aiperf::FORM,
+    csv::FORM,
+    csv_records::FORM,
+    hdrlog::FORM,
+    hgrm::FORM,
+    parquet::FORM,
+    slices::FORM,
+    vllm::FORM,
+];
 
 /// The distributions of a level whose histograms were kept.
 fn histograms(level: &LevelBlock) -> impl Iterator<Item = (Metric, &DistributionBlock)> {

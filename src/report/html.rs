@@ -52,6 +52,8 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         ("Parts", &view.groups),
         ("Repeats", &view.repeats),
         ("Turns", &view.turns),
+        ("Phases of the stress test", &view.stress),
+        ("Slices of time", &view.slices),
         ("What the servers said", &view.servers),
         ("Connections", &view.connections),
         ("What the GPUs said", &view.gpus),

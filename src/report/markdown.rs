@@ -30,6 +30,8 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
         &view.groups,
         &view.repeats,
         &view.turns,
+        &view.stress,
+        &view.slices,
         &view.servers,
         &view.gpus,
         &view.connections,

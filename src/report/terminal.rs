@@ -55,6 +55,8 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
         &view.repeats,
         &view.turns,
         &view.connections,
+        &view.stress,
+        &view.slices,
         &view.servers,
         &view.gpus,
         &view.budget,

@@ -4,6 +4,7 @@
 //! number: those come from `summary`, at run time and again when a stored run is judged by other SLOs.
 
 mod capacity;
+pub mod checkpoint;
 mod chunks;
 pub mod detail;
 mod foreign;
@@ -12,6 +13,7 @@ mod layout;
 pub mod merge;
 pub mod read;
 pub mod records;
+mod recover;
 pub mod redact;
 pub mod schema;
 mod spool;
@@ -19,6 +21,7 @@ mod tool;
 mod wall;
 pub mod write;
 
+pub use checkpoint::Checkpoint;
 pub use chunks::Chunks;
 pub use foreign::Foreign;
 pub use read::{Loaded, ReadError};

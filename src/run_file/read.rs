@@ -11,7 +11,7 @@ use super::foreign::Foreign;
 use super::records::Records;
 use super::schema::{LevelBlock, RunFile, SCHEMA, SideFile, VERSION};
 use super::spool::Content;
-use super::{detail, write};
+use super::{detail, recover, write};
 use crate::metrics::Tally;
 use crate::plan::{Slo, SteadyCut, Timestamps};
 use crate::summary;
@@ -98,7 +98,8 @@ pub enum ReadError {
 }
 
 impl Loaded {
-    /// Loads the run file `path` and looks for its records.
+    /// Loads the run file `path` and looks for its records. Where there is none, but a run has left its checkpoint that was
+    /// to be saved there, it is made of that: see [`RunFile::cut`].
     ///
     /// # Errors
     ///
@@ -106,7 +107,15 @@ impl Loaded {
     /// they are asked for: without them it can still be shown.
     pub fn open(path: &Path) -> Result<Loaded, ReadError> {
         // Asked before it is opened: opening a pipe waits for a writer.
-        if !fs::metadata(path).map_err(|e| ReadError::io(path, e))?.is_file() {
+        let there = fs::metadata(path);
+        let is_missing = there.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let is_part = path.extension().is_some_and(|extension| extension == "part");
+        if (is_missing || is_part)
+            && let Some(recovered) = recover::open(path)
+        {
+            return recovered;
+        }
+        if !there.map_err(|e| ReadError::io(path, e))?.is_file() {
             return Err(ReadError::NotAFile { path: path.to_owned() });
         }
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
@@ -126,6 +135,11 @@ impl Loaded {
         }
         let records = beside(path, run.records.as_ref(), Content::Records);
         Ok(Loaded { run, path: path.to_owned(), records })
+    }
+
+    /// A run that was not read from its file, with the file that its place is told by, and its records.
+    pub(super) fn of(run: RunFile, path: PathBuf, records: Option<PathBuf>) -> Loaded {
+        Loaded { run, path, records }
     }
 
     /// The record file.
@@ -225,7 +239,8 @@ impl Loaded {
             return self.judge_imported(level, stored, slo);
         }
         let setting = level.setting.read().map_err(|source| self.malformed(source))?;
-        let share = self.run.plan.read().map_err(|source| self.malformed(source))?.own_share();
+        let plan = self.run.plan.read().map_err(|source| self.malformed(source))?;
+        let share = plan.own_share();
         let range = level.records.ok_or_else(|| self.without_records())?;
         let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
         let statistics = level.statistics.as_ref();
@@ -250,6 +265,7 @@ impl Loaded {
             .collect();
         level.set(&summary);
         level.distributions.extend(gaps);
+        level.look_at(&plan, &records, slo);
         Ok(())
     }
 }

@@ -170,10 +170,17 @@ pub fn to_json(run: &RunFile) -> String {
 
 /// The side file of the run file `run`: `.json` goes, `.records` or `.chunks` comes.
 pub(super) fn beside(run: &Path, content: Content) -> PathBuf {
-    let extension = match content {
-        Content::Chunks => "chunks",
-        Content::Records => "records",
-    };
+    beside_as(
+        run,
+        match content {
+            Content::Chunks => "chunks",
+            Content::Records => "records",
+        },
+    )
+}
+
+/// The file beside the run file `run` with this extension in the place of `.json`.
+pub(super) fn beside_as(run: &Path, extension: &str) -> PathBuf {
     if run.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
         return run.with_extension(extension);
     }
@@ -211,6 +218,15 @@ pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<(), WriteError
         Ok(_) if force => Ok(()),
         Ok(_) => Err(WriteError::Exists { path: path.to_owned() }),
     }
+}
+
+/// Writes `bytes` to a file that only then takes the place of `target`.
+pub(super) fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = target.as_os_str().to_owned();
+    name.push("~");
+    let new = PathBuf::from(name);
+    fs::write(&new, bytes)?;
+    fs::rename(&new, target)
 }
 
 /// Gives `part` its name. Without `force` a file that appeared meanwhile is not overwritten.

@@ -15,7 +15,7 @@ use crate::load::{Spool, SpoolSender, Spooled, Target, replay};
 use crate::metrics::{Class, Live, Phase};
 use crate::mock::Paper;
 use crate::plan::{Arrivals, Level, Plan, Timestamps};
-use crate::run::{Event, LevelResult, RecordRange, Stamps, Tick};
+use crate::run::{Event, LevelResult, Stamps, Tick};
 use crate::sys::signals::Interrupts;
 use crate::time::Stamp;
 use crate::wire::json::Json;
@@ -189,6 +189,9 @@ impl SimEngine {
         let live = self.setup.live.as_ref().and_then(|live| live.shard(0));
         work.showing = Showing::new(live, leg.phase, self.gauges.read().events);
         work.begin(start);
+        if let Some(spool) = self.setup.spool.as_ref().filter(|_| leg.phase == Phase::Measured) {
+            spool.begin_measuring(start);
+        }
         self.alarms.clear();
         let mut permits = cap.unwrap_or(u32::MAX);
         let before = self.gauges.read();
@@ -462,6 +465,9 @@ impl SimEngine {
 impl Engine for SimEngine {
     fn run_level(&mut self, ordinal: usize, level: &Level, events: Events<'_>) -> Result<LevelResult, Error> {
         let first = self.records;
+        if let Some(spool) = &self.setup.spool {
+            spool.begin_level(ordinal, level);
+        }
         let warms_up = assemble::warms_up(&self.setup.plan, level);
         let warm_up: Vec<ShardReport> =
             if warms_up { self.warm_up(ordinal, level, events)?.reports } else { Vec::new() };
@@ -473,13 +479,14 @@ impl Engine for SimEngine {
         let outcome = self.run_leg(leg, sends, events)?;
         replay::check(&self.setup.target)?;
         self.records += assemble::records(&outcome.reports);
-        if let Some(error) = self.setup.spool.as_ref().and_then(|spool| spool.flush().error) {
+        let spooled = self.setup.spool.as_ref().map(Spool::flush).unwrap_or_default();
+        if let Some(error) = spooled.error {
             events(Event::Note(&format!("records could not be written ({error})")));
         }
-        let range = self.setup.spool.as_ref().map(|_| RecordRange { first, count: self.records - first });
+        let range = assemble::range(self.setup.spool.as_ref(), first, self.records);
         // Virtual time has one clock, and no kernel stands between it and the client.
         let stamps = Stamps { in_use: Timestamps::User, why_not: None };
-        let beside = Beside { records: range, host: None, stamps };
+        let beside = Beside { records: range, slices: spooled.slices, host: None, stamps };
         Ok(assemble::level_result(ordinal, level, outcome, beside))
     }
 }
@@ -495,7 +502,7 @@ fn pass_on(interrupts: &Interrupts, leg: &Leg) -> bool {
 }
 
 fn flush(sender: &SpoolSender, work: &mut Work) {
-    sender.send(std::mem::take(&mut work.block));
+    sender.send_or_wait(work.block.take());
 }
 
 #[cfg(test)]

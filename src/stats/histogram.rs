@@ -64,6 +64,14 @@ impl Histogram {
         self.counts_mut();
     }
 
+    /// Forgets the values, keeps the memory.
+    pub fn clear(&mut self) {
+        if let Some(counts) = &mut self.counts {
+            counts.reset();
+        }
+        (self.totals, self.overflow) = (Totals::new(), 0);
+    }
+
     /// Counts `ns`.
     #[inline]
     pub fn record(&mut self, ns: u64) {

@@ -9,6 +9,8 @@
 //! | between which values a quantile lies, and whether there are enough | [`order`] |
 //! | how many independent values dependent ones are worth | [`correlation`], [`batch`] |
 //! | had the level a steady state, did the server keep up | [`trend`] |
+//! | does a figure drift over the slices of a run, and by how much | [`drift`] |
+//! | many small histograms that are kept for long | [`sparse`] |
 //! | how many were open when; counted meanwhile; do the records agree with it | [`inflight`]; [`running`]; [`little`] |
 //! | how far a figure would move if other stretches had been measured | [`bootstrap`] |
 //! | from which load on more brings no more throughput | [`knee`] |
@@ -23,6 +25,7 @@ pub mod bootstrap;
 pub mod coarse;
 pub mod confidence;
 pub mod correlation;
+pub mod drift;
 pub mod histogram;
 pub mod inflight;
 pub mod knee;
@@ -33,6 +36,7 @@ pub mod repeats;
 pub mod running;
 pub mod series;
 pub mod share;
+pub mod sparse;
 pub mod student;
 pub mod totals;
 pub mod track;
@@ -41,6 +45,7 @@ pub mod trend;
 pub use batch::BatchMeans;
 pub use coarse::Coarse;
 pub use confidence::{Confidence, Interval};
+pub use drift::Drift;
 pub use histogram::Histogram;
 pub use inflight::InFlight;
 pub use little::Little;
@@ -49,6 +54,7 @@ pub use repeats::Repeats;
 pub use running::Running;
 pub use series::Series;
 pub use share::Share;
+pub use sparse::Sparse;
 pub use totals::Totals;
 pub use track::Track;
 pub use trend::Trend;

@@ -11,9 +11,11 @@ mod hunt;
 mod limits;
 pub(crate) mod side;
 pub mod slots;
+mod surge;
 
 pub(crate) use again::Limits;
 pub use capacity::{Answer, Ending, Stage, Step, Trial};
 pub use hunt::{Found, Hunt};
 pub use limits::{Binding, Cause, LimitHeld, Medians};
 pub use slots::{Flow, Slots};
+pub use surge::Surge;

@@ -173,6 +173,7 @@ mod tests {
         shard.loop_lag.record(3_000_000);
         shard.schedule_delay.record(2_000_000);
         let result = LevelResult {
+            slices: None,
             replicas: Vec::new(),
             ordinal: 0,
             level: Level::default(),

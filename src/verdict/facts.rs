@@ -9,7 +9,7 @@ use crate::metrics::Metric;
 use crate::plan::{Level, Timestamps};
 use crate::run::HostCheck;
 use crate::stats::Series;
-use crate::summary::{Against, Counts, GroupKey, InFlight, Statistics, Tokens};
+use crate::summary::{Against, Counts, DriftFigure, GroupKey, InFlight, Statistics, Tokens};
 
 /// One level.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,10 @@ pub struct Facts {
     pub cap_waited: Option<u64>,
     /// The level over time, from its first planned send on; empty where it was left out.
     pub series: Series,
+    /// How figures move over the slices of the level; empty where that cannot be said.
+    pub drift: Vec<DriftFigure>,
+    /// Length of a slice, s; `None` where there are none.
+    pub slice_s: Option<f64>,
     /// What the client says of itself.
     pub client: Client,
     /// The endpoints and replicas, where there are several.

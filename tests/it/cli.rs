@@ -28,6 +28,7 @@ mod repeats;
 mod replay;
 mod secrets;
 mod selftest;
+mod soak;
 mod stored;
 mod together;
 mod tokens;

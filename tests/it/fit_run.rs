@@ -73,6 +73,7 @@ fn drive(settings: &Settings, ordinal: usize, level: &Level, driving: Driving) -
         tally.on_done(record, &Gaps::with_capacity(0), &Gaps::with_capacity(0), Stamp::ZERO);
     }
     let result = LevelResult {
+        slices: None,
         replicas: Vec::new(),
         ordinal,
         level: level.clone(),

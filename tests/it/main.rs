@@ -57,7 +57,9 @@ mod sessions;
 mod simulate;
 mod simulate_args;
 mod slow_client;
+mod soak;
 mod statistics;
+mod stress;
 mod telemetry;
 mod textbook;
 #[cfg(feature = "tokenizer")]

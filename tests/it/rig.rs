@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokload::engine::{Course, Engine, drive};
 use tokload::load::{LoadEngine, Route, RouteParts, Setup, Spool, SpoolFiles, Target, Way, probe, tls};
@@ -11,6 +12,7 @@ use tokload::mock::{Faults, Mock, Paper, Settings};
 use tokload::model;
 use tokload::plan::{Arrivals, Endpoint, Level, Load, Plan, Slo, Stop};
 use tokload::run::LevelResult;
+use tokload::run::books::Keeping;
 use tokload::sim::{self, SimEngine};
 use tokload::stats::little::Verdict;
 use tokload::strategy::{Found, Hunt};
@@ -135,7 +137,7 @@ pub(crate) fn run_on(
     interrupts: Interrupts,
     routes: Vec<Route>,
 ) -> Run {
-    let (tape, spool) = spool();
+    let (tape, spool) = spool(plan);
     let live = Live::new(shards);
     let setup = Setup {
         clock: RunClock::start(),
@@ -196,7 +198,7 @@ pub(crate) fn simulate_fleet(
     level: &Level,
     (script, interrupts): (Option<Script>, Interrupts),
 ) -> Run {
-    let (tape, spool) = spool();
+    let (tape, spool) = spool(plan);
     let live = Live::new(1);
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
@@ -237,7 +239,7 @@ pub(crate) fn simulate_levels(plan: &Plan, settings: Settings, levels: &[Level])
 
 /// A whole search in virtual time, with what its records tell, and the levels that it ran.
 pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult>) {
-    let (tape, spool) = spool();
+    let (tape, spool) = spool(plan);
     let mut engine = SimEngine::new(sim::Setup {
         plan: Arc::new(plan.clone()),
         target: target_with(plan, None),
@@ -262,10 +264,11 @@ pub(crate) fn search(plan: &Plan, settings: Settings) -> (Found, Vec<LevelResult
     (hunt.into_found(&driven.finished), driven.finished)
 }
 
-fn spool() -> (Tape, Spool) {
+fn spool(plan: &Plan) -> (Tape, Spool) {
     let tape = Tape::default();
-    let spool = Spool::start(SpoolFiles { records: Box::new(tape.clone()), chunks: None }).unwrap();
-    (tape, spool)
+    let files = SpoolFiles { records: Box::new(tape.clone()), chunks: None };
+    let keeping = Keeping { slice: plan.slice_s.map(Duration::from_secs_f64), ..Keeping::default() };
+    (tape, Spool::keeping(files, keeping, None).unwrap())
 }
 
 /// What goes to nobody, with the requests of `script`.

@@ -49,6 +49,8 @@ pub(crate) fn plan() -> Plan {
         until: None,
         search: None,
         steady_cut: SteadyCut::Default,
+        slice_s: None,
+        stress: None,
         target: Target {
             endpoints: vec![Endpoint { url: "http://127.0.0.1:8000".to_owned() }],
             url_strategy: tokload::plan::UrlStrategy::RoundRobin,
@@ -99,6 +101,12 @@ pub(crate) fn plan() -> Plan {
         keep: Keep::default(),
         declared: Declared::default(),
     }
+}
+
+/// A run of `plan` before its first level.
+pub(crate) fn empty(plan: &Plan) -> RunFile {
+    let created = WallTime::from_unix_nanos(1_796_071_493_000_000_042);
+    RunFile::new(created, plan, EnvironmentBlock::default(), TargetBlock::default())
 }
 
 pub(crate) fn sample() -> Sample {
@@ -248,6 +256,7 @@ impl Sample {
         let t1 = records.iter().map(|r| r.plan).max().unwrap();
         let t2 = records.iter().map(|r| r.end).max().unwrap();
         let result = LevelResult {
+            slices: None,
             replicas: Vec::new(),
             ordinal,
             level: level.clone(),
@@ -927,8 +936,8 @@ pub(crate) fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) ->
                 }
                 true
             }
-            "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
             "exclusiveMinimum" => value.as_f64().is_none_or(|v| v > rule.as_f64().unwrap()),
+            "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|v| v <= rule.as_f64().unwrap()),
             "minItems" => value.as_array().is_none_or(|v| v.len() as u64 >= rule.as_u64().unwrap()),
             "maxItems" => value.as_array().is_none_or(|v| v.len() as u64 <= rule.as_u64().unwrap()),

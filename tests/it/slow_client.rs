@@ -113,6 +113,7 @@ fn measure(itl: Duration, burn: Duration, every: Duration, in_use: Timestamps) -
     }
     let end = turns.now;
     let result = LevelResult {
+        slices: None,
         replicas: Vec::new(),
         ordinal: 0,
         level: Level::default(),

@@ -57,10 +57,9 @@ impl Shard {
         if let Some(spool) = &self.spool
             && !work.block.records.is_empty()
         {
-            spool.send(std::mem::take(&mut work.block));
+            spool.send(work.block.take());
         }
-        work.block.records.clear();
-        work.block.chunks.clear();
+        work.block.clear();
     }
 
     /// Has the wheel look at `slot` when its deadline may have passed, or after [`LOOK_AGAIN`]: so there is one entry

@@ -11,6 +11,8 @@ use crate::time::Stamp;
 
 /// How often the loop's lag is measured.
 pub(super) const TICK: Duration = Duration::from_millis(10);
+/// How long a record stays with its shard at most: what a killed run loses of it.
+pub(super) const HAND_OVER: Duration = Duration::from_millis(250);
 
 impl Shard {
     /// Measures how late this turn of the loop sees its tick, and shows what goes on by itself.
@@ -25,6 +27,10 @@ impl Shard {
         work.next_tick = work.next_tick + TICK * (lag / tick_ns + 1) as u32;
         if let Some(wall) = &mut self.wall {
             wall.look(self.pace.clock().now(), self.pace.clock().wall_offset());
+        }
+        if now >= work.next_flush {
+            work.next_flush = now + HAND_OVER;
+            self.flush_records(work);
         }
     }
 

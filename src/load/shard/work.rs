@@ -45,6 +45,8 @@ pub(crate) struct Work {
     pub(crate) requests: Requests,
     pub(crate) tally: Tally,
     pub(crate) block: Block,
+    /// When the block is handed over though it is not full.
+    pub(crate) next_flush: Stamp,
     pub(crate) check: ShardCheck,
     pub(crate) showing: Showing,
     pub(crate) examples: Vec<Example>,
@@ -87,6 +89,7 @@ impl Work {
             requests,
             tally: Tally::new(Stamp::ZERO),
             block: Block::default(),
+            next_flush: Stamp::MAX,
             check: ShardCheck::default(),
             showing: Showing::default(),
             examples: Vec::new(),
@@ -318,7 +321,7 @@ impl Work {
         {
             self.e2e_ns.push(e2e);
         }
-        self.keep_record(record, times);
+        self.keep_record(record, times, gaps);
     }
 
     /// The written request of `due`; `None` where the file that it is in broke off. What goes with the beginning of its
@@ -377,7 +380,7 @@ impl Work {
         self.tally.on_done(&record, &none, &none, self.window_start);
         self.showing.on_done(&record, &none, self.window_start);
         self.observe(&record);
-        self.keep_record(&record, &[]);
+        self.keep_record(&record, &[], &none);
     }
 
     /// Notes what the figure takes of a request that the leg goes on for.
@@ -390,12 +393,9 @@ impl Work {
         }
     }
 
-    pub(crate) fn keep_record(&mut self, record: &Record, times: &[u64]) {
+    pub(crate) fn keep_record(&mut self, record: &Record, times: &[u64], gaps: &Gaps) {
         self.records += 1;
-        self.block.records.extend_from_slice(&record.encode());
-        for at in times {
-            self.block.chunks.extend_from_slice(&at.to_le_bytes());
-        }
+        self.block.push(record, times, gaps);
     }
 
     pub(crate) fn keep_example(&mut self, outcome: Outcome, message: &str) {

@@ -145,6 +145,7 @@ impl Random {
             for_s: f64::from(1 + self.below(20)) / 1e3,
         });
         Settings {
+            slowing_per_minute: 0.0,
             freezes: freezes.collect(),
             seed: u64::from(self.below(100)),
             tokens_per_step,

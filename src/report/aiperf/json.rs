@@ -64,7 +64,7 @@ fn run_info(saved: &Saved, id: &str) -> Map<String, Value> {
     info
 }
 
-fn blocks(figures: &[Figure]) -> impl Iterator<Item = (String, Value)> + '_ {
+pub(super) fn blocks(figures: &[Figure]) -> impl Iterator<Item = (String, Value)> + '_ {
     figures.iter().map(|figure| (figure.tag(), Value::Object(block(figure))))
 }
 

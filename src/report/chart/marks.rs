@@ -7,6 +7,7 @@ use crate::plan::{Axis, Slo};
 use crate::report::{format, view};
 use crate::run_file::schema::{KneeBlock, LevelBlock};
 use crate::strategy::Found;
+use crate::summary::PhaseSummary;
 
 /// Knee, or capacity, of each run at the places that `loads` has for them.
 pub(super) fn findings(loads: &Loads, runs: &[Named<'_>]) -> Vec<Mark> {
@@ -145,6 +146,27 @@ pub(super) fn levels(runs: &[Named<'_>]) -> Vec<Mark> {
         None => format::one_line(&level.load_label(), LABEL_CHARS_MAX),
     };
     begun().map(|level| Mark { at: Place::Begins(at_s(level)), name: name(level) }).collect()
+}
+
+/// Where the phases of a stress test begin, and where the server was as before; nothing where several runs overlay.
+pub(super) fn stress(runs: &[Named<'_>]) -> Vec<Mark> {
+    let [run] = runs else { return Vec::new() };
+    let first_ns = run.run.levels.iter().map(|level| level.span.t0_ns).min().unwrap_or_default();
+    let of_level = |level: &LevelBlock| -> Vec<Mark> {
+        let Some(found) = &level.stress else { return Vec::new() };
+        let begins_s = (level.span.t0_ns - first_ns) as f64 / 1e9;
+        let phase = |phase: &PhaseSummary| Mark {
+            at: Place::Begins(begins_s + phase.start_s),
+            name: phase.phase.name().to_owned(),
+        };
+        let dropped_s = found.phases.last().map_or(0.0, |after| after.start_s);
+        let recovered = found.recovery.after_s.map(|s| Mark {
+            at: Place::At(begins_s + dropped_s + s),
+            name: format!("as before after {s:.1} s"),
+        });
+        found.phases.iter().map(phase).chain(recovered).collect()
+    };
+    run.run.levels.iter().flat_map(of_level).collect()
 }
 
 /// What the lines of [`levels`] are, as a sentence behind the reading of a chart.

@@ -92,11 +92,15 @@ pub(super) fn charts(runs: &[Named<'_>]) -> Vec<Chart> {
             chart.empty = Some("the file holds no course over time: only those of tokload do".to_owned());
         }
     }
+    let stress = marks::stress(runs);
+    for chart in &mut charts {
+        chart.marks.extend(stress.iter().cloned());
+    }
     let levels = marks::levels(runs);
     if !levels.is_empty() {
         let words = marks::levels_in_words(runs);
         for chart in &mut charts {
-            chart.marks.clone_from(&levels);
+            chart.marks.extend(levels.iter().cloned());
             chart.reading += &words;
         }
     }

@@ -1,11 +1,11 @@
-//! `aiperf`: the three files that `aiperf profile` leaves behind.
+//! `aiperf`: the files that `aiperf profile` leaves behind: three, and two of time slices where slices were asked for.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::{Error, Form, Needs, Sink, Source};
-use crate::report::aiperf::{self, Level, Saved};
+use crate::report::aiperf::{self, Level, Saved, timeslices};
 use crate::run_file::RunFile;
 
 pub(super) const FORM: Form = Form {
@@ -36,5 +36,12 @@ pub fn level_files(run: &RunFile, level: &Level, sink: &mut dyn Sink) -> Result<
     sink.file(&name("profile_export_aiperf.csv"), &mut |mut out| aiperf::write_csv(level, &mut out))?;
     let object = Value::Object(aiperf::to_json(level, &saved));
     sink.file(&name("profile_export_aiperf.json"), &mut |out| write!(out, "{object:#}"))?;
-    sink.file(&name("profile_export.jsonl"), &mut |mut out| aiperf::write_lines(level, &mut out))
+    sink.file(&name("profile_export.jsonl"), &mut |mut out| aiperf::write_lines(level, &mut out))?;
+    let slice_s = saved.plan.as_ref().and_then(|plan| plan.slice_s);
+    let Some(slice_ns) = slice_s.map(|s| (s * 1e9).round() as u64) else { return Ok(()) };
+    let slices = timeslices::of(level, slice_ns);
+    let (csv, object) =
+        ("profile_export_aiperf_timeslices.csv", Value::Object(timeslices::to_json(&slices, &saved)));
+    sink.file(&name(csv), &mut |mut out| timeslices::write_csv(&slices, &mut out))?;
+    sink.file(&name("profile_export_aiperf_timeslices.json"), &mut |out| write!(out, "{object:#}"))
 }

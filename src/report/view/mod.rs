@@ -7,6 +7,7 @@ mod budget;
 mod cache;
 mod capacity;
 mod connections;
+mod cut;
 mod failures;
 mod findings;
 mod groups;
@@ -17,6 +18,8 @@ mod printed;
 mod quick;
 mod repeats;
 mod rows;
+mod slices;
+mod stress;
 mod telemetry;
 mod turns;
 mod until;
@@ -25,6 +28,7 @@ pub use findings::{noted, of_plan};
 pub use groups::group_name;
 pub(super) use knee::doubts as doubts_knee;
 pub use quick::machine;
+pub(super) use slices::blocks as slices_of;
 
 use crate::run_file::RunFile;
 
@@ -33,7 +37,7 @@ use crate::run_file::RunFile;
 pub struct View {
     /// Lines above the table: which run this is.
     pub title: Vec<String>,
-    /// What a search for capacity has found, the most important line first; empty where there was none.
+    /// What a search for capacity or a stress test has found, the most important line first; empty where there was none.
     pub capacity: Vec<String>,
     /// What it has tried, in that order.
     pub trials: Table,
@@ -49,6 +53,10 @@ pub struct View {
     pub turns: Table,
     /// What connections cost: one row per level; without rows where they are no subject.
     pub connections: Table,
+    /// The phases of a stress test: one row each; without rows where there was none.
+    pub stress: Table,
+    /// Levels over time: one row per slice, or per some of them; without rows where no slices were asked for.
+    pub slices: Table,
     /// What the servers said meanwhile: one row per level, and one per server where there are several; without rows where they
     /// said nothing.
     pub servers: Table,
@@ -185,7 +193,7 @@ impl View {
         let (verdict, findings) = findings::of(run);
         View {
             title: title(run),
-            capacity: capacity::headline(run),
+            capacity: capacity::headline(run).into_iter().chain(stress::headline(run)).collect(),
             trials: capacity::table(run),
             table: Table::of(
                 "load",
@@ -197,6 +205,8 @@ impl View {
             repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
             turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
             connections: Table::of("connections", connections::COLUMNS.to_vec(), connections::rows(run)),
+            stress: Table::of("phase", stress::COLUMNS.to_vec(), stress::rows(run)),
+            slices: Table::of("from", slices::COLUMNS.to_vec(), slices::rows(run)),
             servers: Table::of("servers", telemetry::SERVER_COLUMNS.to_vec(), telemetry::servers(run)),
             gpus: Table::of("GPUs", telemetry::GPU_COLUMNS.to_vec(), telemetry::gpus(run)),
             budget: Table::of(
@@ -207,13 +217,16 @@ impl View {
             verdict,
             findings,
             failures: failures::of(run),
-            notes: knee::note(run)
+            notes: cut::note(run)
                 .into_iter()
+                .chain(knee::note(run))
                 .chain(notes::of(run))
                 .chain(connections::notes(run))
                 .chain(groups::notes(run))
                 .chain(until::notes(run))
                 .chain(turns::notes(run))
+                .chain(slices::notes(run))
+                .chain(stress::herds(run))
                 .chain(cache::note(run))
                 .chain(cache::levels(run))
                 .chain(repeats::note(run))

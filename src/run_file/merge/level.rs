@@ -2,7 +2,7 @@
 
 use super::place::Placed;
 use super::{Member, MergeError};
-use crate::metrics::Tally;
+use crate::metrics::{Slices, Tally};
 use crate::plan::{Level, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, ShardCheck, Stamps};
 use crate::run_file::schema::{LevelBlock, LevelShareBlock, Part};
@@ -113,6 +113,7 @@ pub(super) fn result(parts: &Parts<'_>, placed: &Placed) -> Result<LevelResult, 
         tally.forget_kernel_stamps(judged_by_kernel);
     }
     Ok(LevelResult {
+        slices: slices(parts, placed)?,
         ordinal: parts.all[0].block.ordinal,
         level: parts.level.clone(),
         span: placed.span,
@@ -128,6 +129,25 @@ pub(super) fn result(parts: &Parts<'_>, placed: &Placed) -> Result<LevelResult, 
         judged: None,
         interrupted: parts.all.iter().any(|part| part.block.interrupted),
     })
+}
+
+/// The slices of all parts together, each as much later as its process began; `None` where one of them has none.
+fn slices(parts: &Parts<'_>, placed: &Placed) -> Result<Option<Slices>, MergeError> {
+    let mut merged: Option<Slices> = None;
+    for (place, of) in parts.all.iter().enumerate() {
+        let Some(block) = &of.block.slices else { return Ok(None) };
+        let malformed = |source| MergeError::Malformed { path: of.member.path.clone(), source };
+        let mut slices = block.buckets.read().map_err(malformed)?;
+        slices.delay(placed.later[place]);
+        match &mut merged {
+            None => merged = Some(slices),
+            // Other lengths are other plans, which were refused before.
+            Some(merged) => {
+                let _ = merged.merge(&slices);
+            }
+        }
+    }
+    Ok(merged)
 }
 
 /// The names of the replicas of all parts, in the order in which they are first found.

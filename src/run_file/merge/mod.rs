@@ -106,6 +106,9 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
             if let Some((_, records)) = records.as_ref().filter(|_| !plan.workload.is_recorded()) {
                 block.find_reuse(&Content::new(&plan), plan.level_seed(block.ordinal), records);
             }
+            if let Some((_, records)) = &records {
+                block.look_at(&plan, records, &plan.slo);
+            }
             block.shares = Some(level::shares(parts, &placed));
             if members.len() < members[0].share.of as usize {
                 let offered =

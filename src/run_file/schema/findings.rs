@@ -105,6 +105,8 @@ impl LevelBlock {
             cap_waited: cap_waits
                 .map(|waits| waits.buckets().filter(|b| b.highest > 0).map(|b| b.count).sum()),
             series: self.series.as_ref().and_then(|series| series.read().ok()).unwrap_or_default(),
+            drift: self.slices.as_ref().map(|slices| slices.drift.clone()).unwrap_or_default(),
+            slice_s: self.slices.as_ref().map(|slices| slices.width_s),
             client: client(&self.self_check),
             parts: self.groups.iter().map(part).collect(),
             replicas: self.replicas.clone(),

@@ -11,16 +11,20 @@ use super::merged::LevelShareBlock;
 use super::part::Part;
 use super::reuse::ReuseBlock;
 use super::self_check::SelfCheckBlock;
+use super::slices::SlicesBlock;
 use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
-use crate::metrics::Outcome;
 use crate::metrics::metric::Metric;
-use crate::plan::{Arrivals, Gaps, Level, Load, Share, Varying};
+use crate::metrics::{Outcome, Record};
+use crate::plan::{Arrivals, Gaps, Level, Load, Plan, Share, Slo, Varying};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::{Quantile, Series};
 use crate::summary::telemetry::LevelTelemetry;
-use crate::summary::{CacheSplit, Counts, Goodput, InFlight, LevelSummary, Rates, Statistics, Tokens};
+use crate::summary::{
+    CacheSplit, Counts, Goodput, HerdSummary, InFlight, LevelSummary, Rates, Statistics, StressSummary,
+    Tokens, herd, recovery,
+};
 use crate::time::Stamp;
 use crate::verdict::{self, Verdict};
 
@@ -84,6 +88,15 @@ pub struct LevelBlock {
     pub verdict: Option<Verdict>,
     /// The level over time, in at most 1800 bins; `None` where it was left out.
     pub series: Option<Verbatim<Series>>,
+    /// The level in slices of the length that was asked for; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<SlicesBlock>,
+    /// What a stress test found, of the level that it looks at; absent elsewhere, and without records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stress: Option<StressSummary>,
+    /// How near to each other the requests of a burst were; absent where there are no bursts, and without records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub herd: Option<HerdSummary>,
     /// At most one failure per outcome.
     pub examples: Vec<ExampleBlock>,
     /// How it went with the plan's wish to know a figure well; absent without one.
@@ -206,6 +219,9 @@ impl LevelBlock {
             findings: None,
             verdict: None,
             series: Some(Verbatim::of(result.tally.series())),
+            slices: SlicesBlock::of(result, &summary.window),
+            stress: None,
+            herd: None,
             examples: result.examples.iter().map(ExampleBlock::new).collect(),
             lengthened: result.lengthened.map(LengthenedBlock::from),
             judged: result.judged,
@@ -231,6 +247,14 @@ impl LevelBlock {
     pub(super) fn set_share(&mut self, share: Share, result: &LevelResult) {
         self.label = format!("{}, share {share}", self.label);
         self.part = Some(Verbatim::of(&Part::of(result)));
+    }
+
+    /// What is made of all records of the level for a load that changes on purpose: a stress test, or bursts.
+    pub fn look_at(&mut self, plan: &Plan, records: &[Record], slo: &Slo) {
+        let Ok(level) = self.setting.read() else { return };
+        let t0 = Stamp::from_nanos(self.span.t0_ns);
+        self.stress = plan.stress.and_then(|stress| recovery::of(&stress, (&level, t0), records, slo));
+        self.herd = herd::of(&level, records);
     }
 
     /// The load in words, without the number of the repeat.

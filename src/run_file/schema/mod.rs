@@ -16,6 +16,7 @@ mod part;
 mod repeats;
 mod reuse;
 mod self_check;
+mod slices;
 mod telemetry;
 mod trace;
 mod turns;
@@ -40,6 +41,7 @@ pub use reuse::ReuseBlock;
 pub use self_check::{
     BytesBlock, ClientErrorBlock, ConnectionsBlock, DelayBlock, HostBlock, SelfCheckBlock, ShardBlock,
 };
+pub use slices::SlicesBlock;
 pub use telemetry::{ExporterBlock, TelemetryBlock};
 pub use trace::{DataBlock, TraceBlock};
 pub use turns::TurnBlock;
@@ -125,6 +127,22 @@ pub struct RunFile {
     pub chunks: Option<SideFile>,
     /// Ended early by the user: levels may be missing and the last one is cut short.
     pub interrupted: bool,
+    /// The process ended before it could save the run, or has not ended yet; absent as a rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutBlock>,
+}
+
+/// What is known of a run that was made of what its process left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CutBlock {
+    /// The number of the process.
+    pub process: u32,
+    /// It was still there when the run was looked at.
+    pub running: bool,
+    /// When the last known request ended, s since the run began; `None` where none is known.
+    pub until_s: Option<f64>,
+    /// Other processes that have left something under the same name, of which this is the newest.
+    pub others: usize,
 }
 
 /// The program that measured.
@@ -331,6 +349,7 @@ impl RunFile {
             records_absent: None,
             chunks: None,
             interrupted: false,
+            cut: None,
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod answers;
 mod client;
+mod drift;
 mod fleet;
 mod load;
 mod machine;
@@ -19,8 +20,16 @@ use crate::plan::{Finding, Plan};
 type Look = fn(&Plan, &Facts, &mut Vec<Finding>);
 
 /// Every subject.
-pub(super) const ALL: [Look; 7] =
-    [answers::look, client::look, fleet::look, load::look, machine::look, outcomes::look, statistics::look];
+pub(super) const ALL: [Look; 8] = [
+    answers::look,
+    client::look,
+    drift::look,
+    fleet::look,
+    load::look,
+    machine::look,
+    outcomes::look,
+    statistics::look,
+];
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,7 @@ pub(crate) fn run_file(levels: &[(Load, Vec<Option<f64>>)]) -> (RunFile, Vec<Opt
         let (t1, t2) = (last(|record| record.plan), last(|record| record.end));
         let count = records.len() as u64;
         let result = LevelResult {
+            slices: None,
             replicas: Vec::new(),
             ordinal,
             level: level.clone(),
