@@ -285,10 +285,10 @@ fn a_server_may_demand_a_certificate_of_its_client() {
 fn requests_on_fresh_connections_are_told_apart_where_there_are_enough_of_both() {
     let mock = start(|_| {});
     let plan = plan_with(&mock, Connections { max_requests: Some(2), ..Connections::default() });
-    let mut level = level(Load::closed(4), 80);
+    let mut level = level(Load::closed(1), 40);
     level.warmups = 0;
     let run = run(&plan, 1, &level);
     let groups = summary::level(&Input::new(&run.result, Some(&run.records), Slo::default())).groups;
     let ok = |key: GroupKey| groups.iter().find(|group| group.of == key).map(|group| group.counts.ok);
-    assert_eq!((ok(GroupKey::FreshConnections), ok(GroupKey::ReusedConnections)), (Some(40), Some(40)));
+    assert_eq!((ok(GroupKey::FreshConnections), ok(GroupKey::ReusedConnections)), (Some(20), Some(20)));
 }

@@ -78,6 +78,11 @@ fn whom_to_ask_and_by_which_threads_is_refused_as_it_was_spelt() {
         "--threads: is about the threads that send, and a simulation has none; leave it out"
     );
     assert!(refused("--connect-timeout 4").contains("--cold-start"));
+    for option in
+        ["--connection-reuse-strategy never", "--max-connections 4", "--tls-sni h", "--unix-socket /x"]
+    {
+        assert!(refused(option).contains("is about a connection, and a simulation has none"), "{option}");
+    }
     // What is refused is an option of a plan that `run` takes, and the table has no other.
     let flags = Name::Run.flags();
     let refused: Vec<&str> = flags
@@ -85,7 +90,7 @@ fn whom_to_ask_and_by_which_threads_is_refused_as_it_was_spelt() {
         .map(|Placed { flag, .. }| flag.long)
         .filter(|f| simulate::refusal(f).is_some())
         .collect();
-    assert_eq!(refused.len(), 38, "{refused:?}");
+    assert_eq!(refused.len(), 49, "{refused:?}");
     assert!(refused.iter().all(|option| Name::Run.refusal(option).is_none()));
 }
 
