@@ -205,13 +205,20 @@ impl Gathering {
     }
 
     /// Whether all shares are saved and this process is the one of them all that is to merge them.
-    pub(super) fn is_to_merge(&self) -> bool {
-        let Some((token, tokens)) = self.inner.together() else { return false };
-        let signs = self.inner.folder.signs(self.inner.share.of);
+    ///
+    /// # Errors
+    /// They are, and the folder does not take the word of whoever would merge them.
+    pub(super) fn is_to_merge(&self) -> Result<bool, String> {
+        let folder = &self.inner.folder;
+        let Some((token, tokens)) = self.inner.together() else { return Ok(false) };
+        let signs = folder.signs(self.inner.share.of);
         let is_done = |(share, token): (&u32, &String)| {
             signs.iter().any(|sign| sign.share == *share && sign.token == *token && sign.stage == Stage::Done)
         };
-        tokens.iter().all(is_done) && self.inner.folder.claim(&token).unwrap_or(false)
+        if !tokens.iter().all(is_done) {
+            return Ok(false);
+        }
+        folder.claim(&token).map_err(|error| format!("{}: {error}", folder.path().display()))
     }
 
     /// The shares that are not saved, with what they last said.

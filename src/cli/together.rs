@@ -202,19 +202,18 @@ pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Fai
     if !output.quiet || output.one_line {
         say(&own_line(&run, own, &own_file));
     }
-    if !gathering.is_to_merge() {
+    let saved = |failure: Failure| failure.and(format!("the shares are saved: {}", by_hand(&result, own)));
+    if !gathering.is_to_merge().map_err(|error| saved(Failure::own(error)))? {
         if gathering.is_first() && !output.quiet {
             let open = gathering.open_shares();
             let numbers: Vec<String> = open.iter().map(|sign| sign.share.to_string()).collect();
             if !open.is_empty() {
-                let (count, list) = (open.len(), numbers.join(", "));
-                say(&format!("{count} shares are not through yet ({list}); the last of them merges all"));
+                say(&format!("not through yet: {}; the last share merges all", numbers.join(", ")));
             }
         }
         return Ok(if run.interrupted { Exit::Interrupted } else { Exit::Done });
     }
-    let merged = merged(&result, own, output.force)
-        .map_err(|failure| failure.and(format!("the shares are saved: {}", by_hand(&result, own))))?;
+    let merged = merged(&result, own, output.force).map_err(saved)?;
     gathering.clear();
     show_run(&merged, output.format, &merge::next(&result), Some(&result.display().to_string()))?;
     let whole = Finished {

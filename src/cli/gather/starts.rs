@@ -143,3 +143,19 @@ fn heard(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
         )),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_written_nothing_for_so_long_is_lost_until_it_writes_again() {
+        let mut lives = Lives::default();
+        let at = |s: u64| Stamp::ZERO + Duration::from_secs(s);
+        let seen = [(0, 5), (19, 5), (19, 6), (38, 6), (39, 6), (60, 6), (61, 7)];
+        let lived: Vec<bool> = seen.into_iter().map(|(s, beat)| lives.has(2, beat, at(s))).collect();
+        assert_eq!(lived, [true, true, true, true, false, false, true]);
+        // Another share is another matter.
+        assert!(lives.has(3, 0, at(61)));
+    }
+}

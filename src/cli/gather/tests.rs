@@ -88,12 +88,12 @@ fn shares_meet_start_every_level_together_and_the_last_one_merges() {
         .iter_mut()
         .map(|(one, _)| {
             one.end(None);
-            one.is_to_merge()
+            one.is_to_merge().unwrap()
         })
         .collect();
     assert_eq!(merges, [false, false, true]);
     // Asked again, nobody else is.
-    assert!(all.iter().all(|(one, _)| !one.is_to_merge()));
+    assert!(all.iter().all(|(one, _)| !one.is_to_merge().unwrap()));
     all[2].0.clear();
     assert!(fs::read_dir(dir.path()).unwrap().next().is_none());
 }
@@ -174,7 +174,7 @@ fn what_an_earlier_run_left_behind_is_not_taken() {
     let all = case.met(&[0, 0]);
     let starts = starts(&all, 0);
     assert!(starts.iter().all(|(_, note)| note.is_none()) && apart_ns(&starts) < 1_000_000, "{starts:?}");
-    assert!(!all[0].0.is_to_merge());
+    assert!(!all[0].0.is_to_merge().unwrap());
 }
 
 #[test]
