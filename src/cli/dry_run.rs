@@ -35,6 +35,11 @@ pub(super) fn text(plan: &Plan, script: Option<&Script>) -> Result<String, Failu
             share.of
         ));
     }
+    if let Some(slice_s) = plan.slice_s {
+        text.push_str(&format!("\n# each level is looked at in slices of {slice_s} s\n"));
+    }
+    let stressed = stress_in_words(plan, &mut text);
+    let plan = stressed.as_ref().unwrap_or(plan);
     for (ordinal, level) in plan.levels.iter().enumerate() {
         text.push_str(&format!("\n# level {}: {}\n", ordinal + 1, level.label()));
         for line in level.load.course_in_words(PIECES_SHOWN) {
@@ -79,6 +84,17 @@ pub(super) fn text(plan: &Plan, script: Option<&Script>) -> Result<String, Failu
         }
     }
     Ok(text)
+}
+
+/// Says what a stress test does; its plan with the level that is looked at in the place of the normal one, where that is
+/// known beforehand.
+fn stress_in_words(plan: &Plan, text: &mut String) -> Option<Plan> {
+    let (stress, like) = (plan.stress.as_ref()?, plan.levels.first()?);
+    for line in stress.in_words(like) {
+        text.push_str(&format!("\n# {line}\n"));
+    }
+    let level = stress.level(like, stress.to_rate?)?;
+    Some(Plan { levels: vec![level], ..plan.clone() })
 }
 
 /// When a later turn goes.

@@ -45,7 +45,7 @@ use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
 pub(super) use others::Others;
-use spools::{EXACT_MAX, Kept, Spools};
+use spools::{EXACT_MAX, Spools};
 use watching::Watching;
 
 /// What a session needs beside the plan.
@@ -301,7 +301,9 @@ impl Session {
         let saved = match self.save(&mut run, &files, &mut failures) {
             Ok(saved) => saved,
             Err(failure) => {
-                kept.map(Kept::stay);
+                if let Some(kept) = kept {
+                    kept.stay();
+                }
                 return Err(failure);
             }
         };

@@ -294,6 +294,8 @@ impl Writer {
         }
         if now - self.checkpointed >= CHECKPOINT_EVERY {
             self.checkpointed = now;
+            // What the books have must be in the files as well: its records are what is counted.
+            self.flush();
             self.books.checkpoint();
         }
     }

@@ -68,6 +68,13 @@ impl Tally {
         tally
     }
 
+    /// Touches the memory of an empty tally, so that a process is as large at the beginning of a level as at its end.
+    pub fn touch(&mut self) {
+        for metric in Metric::ALL.into_iter().filter(|metric| !OPTIONAL.contains(metric)) {
+            self.histograms[metric as usize].touch();
+        }
+    }
+
     /// Moves the origin of an empty tally to `start`: its memory is made ready before the start is known.
     pub fn begin(&mut self, start: Stamp) {
         self.start = start;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::search::at_rate;
 use super::{
-    Address, Arrivals, Axis, Endpoint, Error, Header, Lengths, Level, Load, Plan, Search, Slo, Stop, Workload,
+    Address, Arrivals, Axis, Endpoint, Error, Header, Lengths, Level, Load, Plan, Search, Slo, Stop, Stress,
+    Workload,
 };
 use crate::api::Dialect;
 
@@ -173,6 +174,20 @@ impl PlanBuilder {
     #[must_use]
     pub fn slo(mut self, slo: Slo) -> PlanBuilder {
         self.plan.slo = slo;
+        self
+    }
+
+    /// Looks at levels in slices of so long: latencies, failures and throughput of each, and what drifts over them.
+    #[must_use]
+    pub fn slices(mut self, length: Duration) -> PlanBuilder {
+        self.plan.slice_s = Some(length.as_secs_f64());
+        self
+    }
+
+    /// Makes it a stress test of its one rate, which is then the normal load: give no length.
+    #[must_use]
+    pub fn stress(mut self, stress: Stress) -> PlanBuilder {
+        self.plan.stress = Some(stress);
         self
     }
 

@@ -57,7 +57,7 @@ impl Plan {
 
     fn check_slices(&self) -> Result<(), Error> {
         match self.slice_s {
-            Some(length) if !(length >= SLICE_MIN_S && length <= SLICE_MAX_S) => {
+            Some(length) if !(SLICE_MIN_S..=SLICE_MAX_S).contains(&length) => {
                 let remedy = format!("give seconds from {SLICE_MIN_S} to {SLICE_MAX_S}, as in 60 or 5m");
                 Err(Error::new("--slice-duration", format!("{length} s is no length of a slice"), remedy))
             }

@@ -100,7 +100,14 @@ impl Plan {
     pub fn descriptors_needed(&self) -> Descriptors {
         let none = Descriptors { connections: 0, estimated: false };
         let of_levels = self.levels.iter().map(|level| self.level_descriptors(level));
-        of_levels.fold(none, |most, next| if next.connections > most.connections { next } else { most })
+        let overload = self
+            .stress
+            .iter()
+            .zip(&self.levels)
+            .map(|(stress, level)| Descriptors { connections: stress.backlog(level), estimated: true });
+        of_levels
+            .chain(overload)
+            .fold(none, |most, next| if next.connections > most.connections { next } else { most })
     }
 
     /// How long a request of exactly the SLO takes (without an SLO: 500 ms and 50 ms a token), s.

@@ -110,6 +110,40 @@ impl Stress {
         self.before_s + self.ramp_s + self.hold_s + self.after_s
     }
 
+    /// Requests that may be under way at once behind an overload of which the server answers nothing; where it is not
+    /// known, of four times the normal load.
+    pub(super) fn backlog(&self, like: &Level) -> u64 {
+        let normal = normal_of(like).map_or(0.0, |(_, rate)| rate);
+        let most = self.to_rate.unwrap_or(4.0 * normal);
+        (most * (self.ramp_s / 2.0 + self.hold_s)).ceil() as u64
+    }
+
+    /// What the test does, line by line.
+    #[must_use]
+    pub fn in_words(&self, like: &Level) -> Vec<String> {
+        let Some((_, normal)) = normal_of(like) else { return Vec::new() };
+        let (before, ramp, hold, after) = (self.before_s, self.ramp_s, self.hold_s, self.after_s);
+        let phases = |overload: &str| {
+            format!(
+                "stress test: {normal} req/s for {before} s, a ramp of {ramp} s, {overload} for {hold} s, {normal} req/s \
+                 for {after} s"
+            )
+        };
+        let Some(to) = self.to_rate else {
+            let steps: Vec<String> =
+                (1..=3).map(|step| format!("{:.4}", Stress::step_rate(normal, step))).collect();
+            return vec![
+                format!(
+                    "looked for first: levels of {ramp} s at {}, ... req/s, until more than {} % of the requests are bad",
+                    steps.join(", "),
+                    self.bad_max * 100.0
+                ),
+                phases("the rate that fails"),
+            ];
+        };
+        vec![phases(&format!("{to} req/s"))]
+    }
+
     /// The phases of `level` with their beginnings and ends, s after its first planned send; `None` where it is not the
     /// level that is looked at.
     #[must_use]

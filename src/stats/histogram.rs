@@ -64,6 +64,12 @@ impl Histogram {
         self.counts_mut();
     }
 
+    /// Allocates the buckets of an empty histogram and touches all of their memory: what pages it takes is then known, and
+    /// does not grow with every value that has not been seen before.
+    pub fn touch(&mut self) {
+        self.counts_mut().reset();
+    }
+
     /// Forgets the values, keeps the memory.
     pub fn clear(&mut self) {
         if let Some(counts) = &mut self.counts {

@@ -1,7 +1,7 @@
-//! A histogram that costs what it holds: buckets in use alone, as pairs.
+//! A histogram that costs what it holds: buckets in use alone, packed.
 //!
 //! For many small ones that are kept for long, as the slices of a run of days. Its buckets are those of
-//! [`Histogram`], so that a quantile is as exact as there.
+//! [`Histogram`], so that a quantile is as exact as there; a bucket takes two or three bytes.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,8 +12,9 @@ use crate::stats::quantile::Quantile;
 /// Counts of values, ns, by the buckets of a [`Histogram`], and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
-    /// Buckets in use, ascending, with their counts, which are above 0.
-    buckets: Vec<(u16, u64)>,
+    /// For each bucket in use, ascending, how far it is from the one before and its count, which is above 0: numbers of
+    /// seven bits a byte, the lowest first, the highest bit set where another byte follows.
+    packed: Box<[u8]>,
     sum: u64,
 }
 
@@ -21,34 +22,36 @@ impl Sparse {
     /// What `histogram` holds; its sum where it is below 2^64 ns.
     #[must_use]
     pub fn of(histogram: &Histogram) -> Sparse {
-        let buckets = histogram.buckets().map(|one| (Histogram::bucket_of(one.lowest), one.count)).collect();
-        Sparse { buckets, sum: u64::try_from(histogram.totals().sum()).unwrap_or(u64::MAX) }
+        let buckets = histogram.buckets().map(|one| (Histogram::bucket_of(one.lowest), one.count));
+        Sparse { packed: pack(buckets), sum: u64::try_from(histogram.totals().sum()).unwrap_or(u64::MAX) }
     }
 
     /// Adds everything that `other` holds; in any order the sum is the same.
     pub fn merge(&mut self, other: &Sparse) {
         self.sum = self.sum.saturating_add(other.sum);
-        if self.buckets.is_empty() {
-            self.buckets.clone_from(&other.buckets);
+        if self.packed.is_empty() {
+            self.packed.clone_from(&other.packed);
             return;
         }
-        let mut all: Vec<(u16, u64)> = self.buckets.iter().chain(&other.buckets).copied().collect();
-        all.sort_unstable_by_key(|(code, _)| *code);
-        let mut merged: Vec<(u16, u64)> = Vec::with_capacity(all.len());
-        for (code, count) in all {
-            match merged.last_mut() {
-                Some(last) if last.0 == code => last.1 = last.1.saturating_add(count),
-                _ => merged.push((code, count)),
-            }
+        if other.packed.is_empty() {
+            return;
         }
-        merged.shrink_to_fit();
-        self.buckets = merged;
+        let mut all: Vec<(u16, u64)> = self.buckets().chain(other.buckets()).collect();
+        all.sort_unstable_by_key(|(code, _)| *code);
+        all.dedup_by(|next, last| {
+            let same = next.0 == last.0;
+            if same {
+                last.1 = last.1.saturating_add(next.1);
+            }
+            same
+        });
+        self.packed = pack(all.into_iter());
     }
 
     /// Number of values.
     #[must_use]
     pub fn n(&self) -> u64 {
-        self.buckets.iter().fold(0, |n, (_, count)| n.saturating_add(*count))
+        self.buckets().fold(0, |n, (_, count)| n.saturating_add(count))
     }
 
     /// Their mean, ns; `None` without a value.
@@ -63,34 +66,69 @@ impl Sparse {
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
         let rank = quantile.rank(self.n());
         let mut seen = 0_u64;
-        let at = self.buckets.iter().find(|(_, count)| {
+        let at = self.buckets().find(|(_, count)| {
             seen = seen.saturating_add(*count);
             seen >= rank
         });
-        at.map(|(code, _)| Histogram::bucket_highest(*code))
+        at.map(|(code, _)| Histogram::bucket_highest(code))
     }
 
     /// Adds the values to `histogram`, whose sums then take each at the highest of its bucket.
     pub fn pool_into(&self, histogram: &mut Histogram) {
-        for (code, count) in &self.buckets {
-            histogram.record_n(Histogram::bucket_highest(*code).min(Histogram::HIGHEST_NS), *count);
+        for (code, count) in self.buckets() {
+            histogram.record_n(Histogram::bucket_highest(code).min(Histogram::HIGHEST_NS), count);
         }
     }
+
+    /// The buckets in use, ascending, with their counts.
+    fn buckets(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let (mut rest, mut code) = (&*self.packed, 0_u16);
+        std::iter::from_fn(move || {
+            let step = unpack(&mut rest)?;
+            let count = unpack(&mut rest)?;
+            // Below the number of buckets, as it was packed.
+            code = code.wrapping_add(step as u16);
+            Some((code, count))
+        })
+    }
+}
+
+/// Buckets that ascend.
+fn pack(buckets: impl Iterator<Item = (u16, u64)>) -> Box<[u8]> {
+    let (mut packed, mut before) = (Vec::new(), 0);
+    for (code, count) in buckets {
+        for mut number in [u64::from(code - before), count] {
+            while number > 0x7f {
+                packed.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            packed.push(number as u8);
+        }
+        before = code;
+    }
+    packed.into_boxed_slice()
+}
+
+/// The next number; `None` at the end.
+fn unpack(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, further) = rest.split_first()?;
+        *rest = further;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Some(number)
 }
 
 impl Serialize for Sparse {
     /// A flat list: the sum, then for each bucket how far it is from the one before it, and its count.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if self.buckets.is_empty() {
-            return to.collect_seq(std::iter::empty::<u64>());
-        }
-        let mut before = 0;
-        let pairs = self.buckets.iter().flat_map(|(code, count)| {
-            let step = u64::from(*code - before);
-            before = *code;
-            [step, *count]
-        });
-        to.collect_seq(std::iter::once(self.sum).chain(pairs))
+        let mut rest = &*self.packed;
+        let numbers = std::iter::from_fn(|| unpack(&mut rest));
+        to.collect_seq((!self.packed.is_empty()).then_some(self.sum).into_iter().chain(numbers))
     }
 }
 
@@ -98,7 +136,7 @@ impl<'de> Deserialize<'de> for Sparse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Sparse, D::Error> {
         let stored = Vec::<u64>::deserialize(from)?;
         let Some((sum, pairs)) = stored.split_first() else { return Ok(Sparse::default()) };
-        let mut read = Sparse { buckets: Vec::with_capacity(pairs.len() / 2), sum: *sum };
+        let mut buckets = Vec::with_capacity(pairs.len() / 2);
         let mut at = 0_u64;
         for (place, pair) in pairs.chunks(2).enumerate() {
             let &[step, count] = pair else {
@@ -110,9 +148,9 @@ impl<'de> Deserialize<'de> for Sparse {
                     "the buckets of a sparse histogram are not ascending, or empty",
                 ));
             }
-            read.buckets.push((at as u16, count));
+            buckets.push((at as u16, count));
         }
-        Ok(read)
+        Ok(Sparse { packed: pack(buckets.into_iter()), sum: *sum })
     }
 }
 
@@ -139,9 +177,19 @@ mod tests {
             }
             let mut back = Histogram::new();
             sparse.pool_into(&mut back);
-            assert_eq!(Sparse::of(&back).buckets, sparse.buckets);
+            assert_eq!(Sparse::of(&back).packed, sparse.packed);
         }
         assert_eq!(Sparse::default().mean(), None);
+    }
+
+    #[test]
+    fn a_bucket_takes_two_or_three_bytes_and_any_count_fits() {
+        let sparse = Sparse::of(&histogram(5, 5000));
+        let buckets = sparse.buckets().count();
+        assert!(buckets > 1000 && sparse.packed.len() < 3 * buckets, "{} of {buckets}", sparse.packed.len());
+        let wide = [(0, 1), (127, 128), (300, u64::MAX), (Histogram::BUCKETS - 1, 1 << 63)];
+        let packed = Sparse { packed: pack(wide.into_iter()), sum: 0 };
+        assert_eq!(packed.buckets().collect::<Vec<_>>(), wide);
     }
 
     #[test]

@@ -81,8 +81,11 @@ pub struct DriftFigure {
     pub drifts: bool,
 }
 
+/// A figure's name, and what it is of a slice of so many seconds.
+type Figure = (&'static str, fn(&Row, f64) -> Option<f64>);
+
 /// The figures that are looked at.
-const FIGURES: [(&str, fn(&Row, f64) -> Option<f64>); 8] = [
+const FIGURES: [Figure; 8] = [
     ("ttft_p50", |row, _| at(&row.ttft, Quantile::P50)),
     ("ttft_p99", |row, _| at(&row.ttft, Quantile::P99)),
     ("itl_p50", |row, _| at(&row.itl, Quantile::P50)),
@@ -125,7 +128,7 @@ pub fn drift(result: &LevelResult, window: &Window) -> Vec<DriftFigure> {
     let rows = slices.rows().get(steady).unwrap_or_default();
     let tail = FAMILY_TAIL / FIGURES.len() as f64 / 2.0;
     let per_hour = 3600.0 / width_s;
-    let figure = |(name, of): &(&str, fn(&Row, f64) -> Option<f64>)| {
+    let figure = |(name, of): &Figure| {
         let values: Vec<Option<f64>> = rows.iter().map(|row| of(row, width_s)).collect();
         let drift = Drift::of(&values, tail)?;
         let change = drift.slope.abs() * rows.len() as f64;

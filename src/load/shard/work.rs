@@ -214,10 +214,11 @@ impl Work {
         for histogram in
             [&mut check.schedule_delay, &mut check.loop_lag, &mut check.queue_bytes, &mut check.rtt]
         {
-            histogram.prepare();
+            histogram.touch();
         }
+        self.tally.touch();
         if kernel_stamps {
-            check.receive_lag.prepare();
+            check.receive_lag.touch();
             self.tally.prepare_for_kernel_stamps();
         }
     }

@@ -249,6 +249,26 @@ const LEVEL: &[(&str, &str, &str)] = &[
         "the lowest load of a sweep whose throughput the higher ones, up to the best of them, exceed by no more than 5 % on average, the highest load being at least 1.25 times it; a knee of the server where mean E2E of the highest load is at least 1.1 times that of the knee",
     ),
     ("series", "per bin", "the level over time, a bin's length doubling when 1800 bins are full"),
+    (
+        "slices",
+        "per slice",
+        "requests by the slice in which they ended, with all that was measured of them, a slice's length doubling when there are 1440; quantiles are the upper ends of histogram buckets",
+    ),
+    (
+        "slices.drift",
+        "per hour",
+        "over the slices that lie wholly between the window's start (of a whole level, 2 median E2E) and the last planned send: median of the slopes between all pairs (Theil-Sen), its interval by Kendall's rank statistic with the variance widened by the correlations of the ranks of what is left (Hamed and Rao), the figures sharing 5 %; drifts: the statistic is beyond what that allows and the change over the slices at least 5 % of the median (failed_share: 0.01)",
+    ),
+    (
+        "stress.recovery",
+        "s",
+        "from the end of the overload to the planned send of the first request that ended well with TTFT and E2E, both from the planned send, of at most their 95th percentiles before the ramp, and of which and the 19 after it no more than 3 did not; resolution_s: the distance to the planned send before it",
+    ),
+    (
+        "herd",
+        "ns",
+        "over the requests of one planned instant: from the first hand-over of a request's last byte to the kernel to the last of them",
+    ),
 ];
 
 #[cfg(test)]

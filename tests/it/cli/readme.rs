@@ -20,7 +20,7 @@ fn shown() -> Vec<(&'static str, Vec<&'static str>)> {
 #[test]
 fn the_readme_shows_what_simulations_print() {
     let shown = shown();
-    assert_eq!(shown.len(), 4, "two sweeps and two searches: {shown:?}");
+    assert_eq!(shown.len(), 5, "two sweeps, two searches and a stress test: {shown:?}");
     for (options, printed) in shown {
         let said = Dir::new().tokload(&format!("simulate {options} --no-save -q"));
         let out: Vec<&str> = said.out.lines().map(str::trim_end).collect();

@@ -162,7 +162,7 @@ fn a_killed_run_is_reported_from_what_it_left() {
     }
     let gaps = level["distributions"]["itl"]["n"].as_u64().unwrap();
     // Four of each request; those of the last second are not known.
-    assert!(gaps % 4 == 0 && gaps <= 4 * ok && gaps as f64 > 4.0 * ok as f64 * 0.4, "{gaps} {ok}");
+    assert!(gaps.is_multiple_of(4) && gaps <= 4 * ok && gaps as f64 > 4.0 * ok as f64 * 0.4, "{gaps} {ok}");
     assert!(level["slices"]["rows"].as_array().is_some_and(|rows| rows.len() >= 2), "{}", level["slices"]);
     assert_eq!(crate::run_file::against_the_schema(&file), Ok(()));
     // By the name of what is left, and with the requests one by one.
@@ -229,6 +229,19 @@ fn a_stress_test_looks_for_the_overload_and_times_the_recovery() {
     let page = dir.tokload("report run.json --format html").out;
     assert!(page.contains("Phases of the stress test") && page.contains("as before after"));
     // The plan that it prints is one that it takes.
+    let dry = dir.tokload(&format!("{line} --slice-duration 5 --dry-run --force")).out;
+    for words in [
+        "looked for first: levels of 10 s at 6.2500, 7.8125, 9.7656, ... req/s",
+        "the rate that fails",
+        "slices of 5 s",
+    ] {
+        assert!(dry.contains(words), "{words}: {dry}");
+    }
+    let dry = dir.tokload(&format!("{line} --stress-to 20 --dry-run --force")).out;
+    assert!(
+        dry.contains("stress test: 5 req/s for 10 s, a ramp of 10 s, 20 req/s for 5 s, 5 req/s"),
+        "{dry}"
+    );
     let plan = dir.tokload(&format!("{line} --stress-to 20 --print-config --force")).out;
     assert!(plan.contains("[stress]") && plan.contains("to_rate = 20.0"), "{plan}");
     std::fs::write(dir.path("plan.toml"), &plan).unwrap();
