@@ -4,18 +4,21 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::stats::quantile::Quantile;
+use crate::stats::sparse::{pack, unpack};
 
 /// Durations in 240 buckets: 8 to each doubling from 8 us on, linear steps of 1.024 us below.
 ///
 /// A bucket is 6 to 12.5 % of its value wide. Counts stop at `u32::MAX`. Only the range between the lowest and the
 /// highest bucket in use is stored. Stored as a list: the lowest bucket, then the counts from there on; empty for
 /// no values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Coarse {
     /// Bucket of `counts[0]`.
     first: u8,
     /// Counts from `first` on; neither end is zero.
     counts: Vec<u32>,
+    /// The same in a tenth of the room, where nothing more is expected; then there are no `counts`.
+    packed: Box<[u8]>,
 }
 
 impl Coarse {
@@ -46,7 +49,22 @@ impl Coarse {
     /// Number of values.
     #[must_use]
     pub fn n(&self) -> u64 {
-        self.counts.iter().map(|count| u64::from(*count)).sum()
+        self.buckets().map(|(_, count)| u64::from(count)).sum()
+    }
+
+    /// Takes as little room as it can. Counting goes on all the same, and undoes it.
+    pub fn pack(&mut self) {
+        if !self.counts.is_empty() {
+            let used = self.buckets().filter(|(_, count)| *count > 0);
+            self.packed = pack(used.map(|(bucket, count)| (u16::from(bucket), u64::from(count))));
+            self.counts = Vec::new();
+        }
+    }
+
+    #[cold]
+    fn unpack(&mut self) {
+        let packed = Coarse { packed: std::mem::take(&mut self.packed), ..Coarse::default() };
+        packed.buckets().for_each(|(bucket, count)| self.add(bucket, count));
     }
 
     /// The nearest-rank quantile as the upper edge of its bucket, ns; `None` if there are no values.
@@ -72,9 +90,15 @@ impl Coarse {
         Some((below as f64 + highest as f64) / 2.0)
     }
 
-    /// The buckets from the lowest to the highest in use, with their counts.
+    /// The buckets in use, ascending, with their counts; some between them may come with a count of 0.
     pub fn buckets(&self) -> impl Iterator<Item = (u8, u32)> {
-        (self.first..).zip(self.counts.iter().copied())
+        let (mut rest, mut bucket) = (&*self.packed, 0_u64);
+        let packed = std::iter::from_fn(move || {
+            bucket += unpack(&mut rest)?;
+            // Both fitted when they were packed.
+            Some((bucket as u8, unpack(&mut rest)? as u32))
+        });
+        packed.chain((self.first..).zip(self.counts.iter().copied()))
     }
 
     /// The bucket that `ns` falls into, below [`Coarse::BUCKETS`]; above 73 minutes the last one.
@@ -97,6 +121,9 @@ impl Coarse {
     }
 
     fn add(&mut self, bucket: u8, count: u32) {
+        if !self.packed.is_empty() {
+            self.unpack();
+        }
         if self.counts.is_empty() {
             self.first = bucket;
         }
@@ -113,8 +140,23 @@ impl Coarse {
     }
 }
 
+impl PartialEq for Coarse {
+    /// Equal in what was counted, packed or not.
+    fn eq(&self, other: &Coarse) -> bool {
+        let used = |coarse: &Coarse| coarse.buckets().filter(|(_, count)| *count > 0).collect::<Vec<_>>();
+        used(self) == used(other)
+    }
+}
+
+impl Eq for Coarse {}
+
 impl Serialize for Coarse {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if !self.packed.is_empty() {
+            let mut plain = self.clone();
+            plain.unpack();
+            return plain.serialize(to);
+        }
         let first = (!self.counts.is_empty()).then_some(u32::from(self.first));
         to.collect_seq(first.into_iter().chain(self.counts.iter().copied()))
     }
@@ -183,6 +225,31 @@ mod tests {
         list[2..].iter().for_each(|ns| right.record(*ns));
         left.merge(&right);
         assert_eq!(left, up);
+    }
+
+    #[test]
+    fn packed_it_is_the_same_and_counts_on() {
+        let mut plain = Coarse::default();
+        for ns in [0, 8_000, 20_000_000, 20_100_000, 600_000_000_000, u64::MAX] {
+            (0..200).for_each(|_| plain.record(ns));
+        }
+        let mut packed = plain.clone();
+        packed.pack();
+        assert!(packed.counts.capacity() == 0 && packed.packed.len() < 20, "{packed:?}");
+        assert_eq!(packed, plain);
+        assert_eq!((packed.n(), packed.quantile(Quantile::P50)), (1200, plain.quantile(Quantile::P50)));
+        assert_eq!(serde_json::to_string(&packed).unwrap(), serde_json::to_string(&plain).unwrap());
+        let mut merged = Coarse::default();
+        merged.merge(&packed);
+        assert_eq!(merged, plain);
+        packed.pack();
+        for coarse in [&mut packed, &mut plain] {
+            coarse.record(50_000);
+        }
+        assert_eq!(packed, plain);
+        let mut nothing = Coarse::default();
+        nothing.pack();
+        assert_eq!(nothing, Coarse::default());
     }
 
     #[test]

@@ -219,8 +219,14 @@ impl Series {
         }
         self.fold_to(doublings);
         let place = (seconds >> doublings) as usize;
-        if place >= self.bins.len() {
+        let before = self.bins.len();
+        if place >= before {
             self.bins.resize_with(place + 1, Bin::default);
+        }
+        // What is past takes little room, so that the memory of a run hardly grows with its length.
+        for age in PACKED_AT {
+            let past = before.saturating_sub(age)..self.bins.len().saturating_sub(age);
+            self.bins[past].iter_mut().for_each(Bin::pack);
         }
         place
     }
@@ -259,6 +265,12 @@ impl Bin {
     }
 }
 
+impl Bin {
+    fn pack(&mut self) {
+        [&mut self.ttft, &mut self.itl, &mut self.e2e].into_iter().for_each(Coarse::pack);
+    }
+}
+
 impl PartialEq for Series {
     /// Equal in what is stored; how open time came about makes no difference.
     fn eq(&self, other: &Series) -> bool {
@@ -266,6 +278,8 @@ impl PartialEq for Series {
     }
 }
 
+/// How many bins ago one is packed: requests count into the bins of their time when they end, and undo it if they took long.
+const PACKED_AT: [usize; 4] = [16, 64, 256, 1024];
 /// 2^33 s is the width at which the bins cover every stamp there is, with room to spare.
 const DOUBLINGS_MAX: u32 = 33;
 

@@ -93,8 +93,8 @@ impl Sparse {
     }
 }
 
-/// Buckets that ascend.
-fn pack(buckets: impl Iterator<Item = (u16, u64)>) -> Box<[u8]> {
+/// Buckets that ascend, each as its distance from the one before and its count.
+pub(super) fn pack(buckets: impl Iterator<Item = (u16, u64)>) -> Box<[u8]> {
     let (mut packed, mut before) = (Vec::new(), 0);
     for (code, count) in buckets {
         for mut number in [u64::from(code - before), count] {
@@ -110,7 +110,7 @@ fn pack(buckets: impl Iterator<Item = (u16, u64)>) -> Box<[u8]> {
 }
 
 /// The next number; `None` at the end.
-fn unpack(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn unpack(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let (byte, further) = rest.split_first()?;
