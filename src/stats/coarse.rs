@@ -39,11 +39,7 @@ impl Coarse {
 
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Coarse) {
-        for (bucket, count) in (other.first..).zip(&other.counts) {
-            if *count > 0 {
-                self.add(bucket, *count);
-            }
-        }
+        other.buckets().filter(|(_, count)| *count > 0).for_each(|(bucket, count)| self.add(bucket, count));
     }
 
     /// Number of values.

@@ -23,6 +23,8 @@ pub(super) struct Way {
     pub(super) route: usize,
     /// Idle, or without a socket and then to be connected.
     pub(super) slot: usize,
+    /// Whether it has just been looked at: an idle one still stands. Looking is a call into the kernel.
+    pub(super) checked: bool,
 }
 
 impl Shard {
@@ -31,23 +33,23 @@ impl Shard {
         let route = work.leg.route_of(&due, permit);
         let now = self.pace.clock().now();
         if let Some(slot) = self.own_connection(&due, route, now) {
-            return self.start(work, due, permit, Way { route, slot });
+            return self.start(work, due, permit, Way { route, slot, checked: true });
         }
         let lane = self.lane_of(work, &due, route);
         let Some(pools) = self.pools.clone() else {
             let slot = self.take_idle(lane, now);
             let slot = slot.unwrap_or_else(|| self.spare_slot());
-            return self.start(work, due, permit, Way { route, slot });
+            return self.start(work, due, permit, Way { route, slot, checked: true });
         };
         match pools.admit(route, self.place, due.plan, !self.idle[lane].is_empty()) {
             // What was idle may be gone: then its place is taken by a new one.
             Admission::Idle => {
                 let slot = self.idle[lane].pop().map_or_else(|| self.spare_slot(), |slot| slot as usize);
-                self.start(work, due, permit, Way { route, slot });
+                self.start(work, due, permit, Way { route, slot, checked: false });
             }
             Admission::Open => {
                 let slot = self.spare_slot();
-                self.start(work, due, permit, Way { route, slot });
+                self.start(work, due, permit, Way { route, slot, checked: false });
             }
             Admission::Wait => {
                 work.queued.resize_with(work.queued.len().max(route + 1), Default::default);
@@ -72,7 +74,7 @@ impl Shard {
                     if !fits {
                         self.connections[slot].close();
                     }
-                    self.start_late(work, due, Way { route, slot });
+                    self.start_late(work, due, Way { route, slot, checked: false });
                 }
                 None => self.pool(slot),
             }
@@ -82,7 +84,7 @@ impl Shard {
                 match work.next_queued(route) {
                     Some(due) => {
                         let slot = self.spare_slot();
-                        self.start_late(work, due, Way { route, slot });
+                        self.start_late(work, due, Way { route, slot, checked: false });
                     }
                     None => pools.on_closed(route, self.place, false),
                 }

@@ -40,7 +40,7 @@ impl Shard {
 
     /// Takes a request in hand that goes by `way`.
     pub(super) fn start(&mut self, work: &mut Work, due: Due, permit: Stamp, way: Way) {
-        let Way { route, slot } = way;
+        let Way { route, slot, checked } = way;
         let Some(mut request) = work.take(&due) else {
             // The file of requests broke off under our hands: the level is no longer the planned one, on no shard.
             work.on_unsent(&due, self.pace.clock().now(), Class::Cancelled);
@@ -74,7 +74,8 @@ impl Shard {
         connection.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         connection.exchange.on_start(now);
         work.on_delay(now.nanos_since(due.plan.max(permit)));
-        if self.stands(slot, now) {
+        let is_idle = self.connections[slot].state == State::Idle;
+        if is_idle && (checked || self.stands(slot, now)) {
             let connection = &mut self.connections[slot];
             connection.state = State::Busy;
             connection.reused = true;
