@@ -38,7 +38,7 @@ pub use self::cache::CacheSplit;
 pub use self::groups::{Group, GroupKey};
 pub use self::herd::HerdSummary;
 pub use self::observed::{Observed, Throughput};
-pub use self::recovery::{PhaseSummary, Recovery, StressSummary};
+pub use self::recovery::{PhaseSummary, Recovery, StressSummary, TOGETHER};
 pub use self::slices::{DriftFigure, SliceLatency, SliceSummary};
 pub use self::statistics::Statistics;
 pub use self::turns::TurnSummary;

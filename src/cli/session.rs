@@ -24,7 +24,7 @@ use crate::load::{LoadEngine, Setup, Target, probe};
 use crate::metrics::Record;
 use crate::mock::Paper;
 use crate::pace::Kernel;
-use crate::plan::{Client, Driver, Plan, Secrets};
+use crate::plan::{Driver, Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{
@@ -154,7 +154,7 @@ impl Session {
         let limit = check_limits(plan)?;
         let of_ports = ports::check(plan, &ready.target.routes, &Ports::read())?;
         reserve_descriptors(plan.descriptors_needed().connections.saturating_add(OWN_DESCRIPTORS));
-        let cores = shard_cores(&plan.client)?;
+        let cores = shard_cores(plan)?;
         let spools = Spools::open(plan, &files.destination, files.temporary)?;
         // Until here Ctrl-C ends the program; from here on it ends the run, and what was measured is kept.
         let interrupts = self.interrupts()?;
@@ -462,8 +462,12 @@ fn check_descriptors(plan: &Plan, limit: u64) -> Result<(), Failure> {
     )))
 }
 
-/// The core of each shard: one per usable core, one of them left to the coordinator when there are more than two.
-fn shard_cores(client: &Client) -> Result<Vec<Option<u32>>, Failure> {
+/// The core of each shard: one per usable core, one of them left to the coordinator when there are more than two, and no more
+/// than connections: a shard without one would have to take it from another, for each request anew.
+fn shard_cores(plan: &Plan) -> Result<Vec<Option<u32>>, Failure> {
+    let client = &plan.client;
+    let most =
+        plan.target.connections.max.map_or(usize::MAX, |max| plan.own_share().count_u32(max).max(1) as usize);
     let usable = usable_cores();
     let wished = client.affinity.iter().flatten();
     if let Some(core) = wished.into_iter().find(|core| !usable.contains(core)) {
@@ -476,8 +480,8 @@ fn shard_cores(client: &Client) -> Result<Vec<Option<u32>>, Failure> {
     let workers = match client.workers {
         Some(workers) => workers.max(1) as usize,
         None if client.affinity.as_ref().is_some_and(|cores| !cores.is_empty()) => pinned.len(),
-        None if usable.len() > 2 => usable.len() - 1,
-        None => usable.len().max(1),
+        None if usable.len() > 2 => (usable.len() - 1).min(most),
+        None => usable.len().clamp(1, most),
     };
     // The last cores first would leave core 0, where interrupts land, to the coordinator; but users name cores by
     // counting from 0, so shards take them in order.

@@ -3,11 +3,11 @@
 //! A connection is counted from before it is asked for until its socket is closed. Touched when a request begins or ends
 //! and when a connection is closed, never per event. A lock, for the reasons that `permits` has: the oldest planned
 //! request gets what becomes free. Shards never hand sockets to each other. So where the oldest one waits on another
-//! shard, a connection is closed here and its place in the count goes there; and where all places are taken by idle
-//! connections of other shards, one of these is asked to close one.
+//! shard, which has no connection or where more than this one's part of them are here, a connection is closed here and its
+//! place in the count goes there; else the oldest of this shard goes by it, as another connection for each request would
+//! be no pool. And where all places are taken by idle connections of other shards, one of these is asked to close one.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,10 +32,31 @@ struct Queue {
     limit: u32,
     /// Connections that stand or are being opened, and places that were granted and not yet taken up.
     open: u32,
+    /// The same by shard.
+    held: Vec<u32>,
     /// Of each shard, those among them that any request of it may take.
     idle: Vec<u32>,
-    /// Waiting requests by planned time; a shard's own wait in the order of their plans.
-    waiting: BinaryHeap<Reverse<(Stamp, usize)>>,
+    /// The planned times of each shard's waiting requests, ascending.
+    waiting: Vec<VecDeque<Stamp>>,
+}
+
+impl Queue {
+    /// The shard whose request has waited longest.
+    fn oldest(&self) -> Option<usize> {
+        let first = |shard: usize| self.waiting[shard].front().map(|plan| (*plan, shard));
+        (0..self.waiting.len()).filter_map(first).min().map(|(_, shard)| shard)
+    }
+
+    /// Gives `shard` a place that is free.
+    fn take(&mut self, shard: usize) {
+        self.open += 1;
+        self.held[shard] += 1;
+    }
+
+    /// A shard's part of the places.
+    fn part(&self) -> u32 {
+        self.limit.div_ceil(self.held.len().max(1) as u32)
+    }
 }
 
 /// What a shard is told and has not yet acted upon.
@@ -75,7 +96,13 @@ impl Pools {
     pub(super) fn new(limit: u32, endpoints: usize, wakers: Vec<Arc<Waker>>) -> Pools {
         let shards = wakers.len();
         let pool = |_| Pool {
-            queue: Mutex::new(Queue { limit, open: 0, idle: vec![0; shards], waiting: BinaryHeap::new() }),
+            queue: Mutex::new(Queue {
+                limit,
+                open: 0,
+                held: vec![0; shards],
+                idle: vec![0; shards],
+                waiting: vec![VecDeque::new(); shards],
+            }),
             shards: (0..shards).map(|_| Told::default()).collect(),
         };
         Pools { pools: (0..endpoints).map(pool).collect(), wakers }
@@ -86,17 +113,17 @@ impl Pools {
     pub(super) fn admit(&self, route: usize, shard: usize, plan: Stamp, has_idle: bool) -> Admission {
         let pool = &self.pools[route];
         let mut queue = pool.lock();
-        if queue.waiting.is_empty() {
+        if queue.oldest().is_none() {
             if has_idle && queue.idle[shard] > 0 {
                 queue.idle[shard] -= 1;
                 return Admission::Idle;
             }
             if queue.open < queue.limit {
-                queue.open += 1;
+                queue.take(shard);
                 return Admission::Open;
             }
         }
-        queue.waiting.push(Reverse((plan, shard)));
+        queue.waiting[shard].push_back(plan);
         // One that is idle elsewhere, and not yet asked for on behalf of somebody else.
         let spare = (0..queue.idle.len())
             .find(|of| queue.idle[*of] > pool.shards[*of].evicted.load(Ordering::Relaxed));
@@ -111,10 +138,12 @@ impl Pools {
     }
 
     /// Whether `shard` may open a connection that no request waits for.
-    pub(super) fn may_open(&self, route: usize) -> bool {
+    pub(super) fn may_open(&self, route: usize, shard: usize) -> bool {
         let mut queue = self.pools[route].lock();
-        let may = queue.waiting.is_empty() && queue.open < queue.limit;
-        queue.open += u32::from(may);
+        let may = queue.oldest().is_none() && queue.open < queue.limit;
+        if may {
+            queue.take(shard);
+        }
         may
     }
 
@@ -133,16 +162,14 @@ impl Pools {
     /// A connection of `shard` has served its request and may serve another, or has just been opened for none.
     pub(super) fn on_rest(&self, route: usize, shard: usize) -> Rest {
         let mut queue = self.pools[route].lock();
-        match queue.waiting.peek() {
-            None => {
-                queue.idle[shard] += 1;
-                Rest::Idle
-            }
-            Some(Reverse((_, oldest))) if *oldest == shard => {
-                queue.waiting.pop();
-                Rest::Handed
-            }
-            Some(_) => Rest::Closed,
+        let Some(oldest) = queue.oldest() else {
+            queue.idle[shard] += 1;
+            return Rest::Idle;
+        };
+        let is_due_here = oldest == shard || queue.held[shard] <= queue.part() && queue.held[oldest] > 0;
+        match is_due_here.then(|| queue.waiting[shard].pop_front()).flatten() {
+            Some(_) => Rest::Handed,
+            None => Rest::Closed,
         }
     }
 
@@ -154,10 +181,11 @@ impl Pools {
         if was_idle {
             queue.idle[shard] = queue.idle[shard].saturating_sub(1);
         }
-        let Some(Reverse((_, oldest))) = queue.waiting.pop() else {
-            queue.open = queue.open.saturating_sub(1);
-            return;
-        };
+        queue.open = queue.open.saturating_sub(1);
+        queue.held[shard] = queue.held[shard].saturating_sub(1);
+        let Some(oldest) = queue.oldest() else { return };
+        queue.waiting[oldest].pop_front();
+        queue.take(oldest);
         drop(queue);
         pool.shards[oldest].granted.fetch_add(1, Ordering::AcqRel);
         if oldest != shard {
@@ -168,7 +196,7 @@ impl Pools {
     /// Nothing of `shard` waits any more: what it was granted goes to others.
     pub(super) fn withdraw(&self, shard: usize) {
         for (route, pool) in self.pools.iter().enumerate() {
-            pool.lock().waiting.retain(|Reverse((_, of))| *of != shard);
+            pool.lock().waiting[shard].clear();
             while self.take_grant(route, shard) {
                 self.on_closed(route, shard, false);
             }
@@ -219,6 +247,28 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_kept_where_both_shards_have_their_part() {
+        let pools = pools(2, 2);
+        // The first shard has both, until the other wants one.
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        for ms in 1..20 {
+            for (shard, later) in [(1, 0), (0, 1)] {
+                let plan = Stamp::from_nanos(ms * 1_000_000 + later);
+                assert_eq!(pools.admit(0, shard, plan, false), Admission::Wait);
+            }
+        }
+        assert_eq!(pools.on_rest(0, 0), Rest::Closed);
+        pools.on_closed(0, 0, false);
+        assert!(pools.take_grant(0, 1));
+        // From then on each goes on with what it has, whoever is the oldest.
+        for _ in 0..8 {
+            assert_eq!((pools.on_rest(0, 0), pools.on_rest(0, 1)), (Rest::Handed, Rest::Handed));
+            assert_eq!(pools.on_rest(0, 0), Rest::Handed);
+        }
+    }
+
+    #[test]
     fn an_idle_connection_of_another_shard_is_asked_for_once() {
         let pools = pools(1, 2);
         assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
@@ -242,7 +292,7 @@ mod tests {
         pools.withdraw(1);
         assert!(pools.take_grant(0, 0));
         pools.on_closed(0, 0, false);
-        assert!(pools.may_open(0) && !pools.may_open(0));
+        assert!(pools.may_open(0, 0) && !pools.may_open(0, 1));
     }
 
     /// Whatever shards do, never more than the limit are open, and everyone gets through.

@@ -354,13 +354,22 @@ fn said(answer: &Fetched) -> String {
 
 /// The error with its remedy.
 fn explain(error: &FetchError) -> String {
+    let text = error.to_string();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let remedy = match error {
+        // With TLS 1.3 the server's answer to our certificate comes behind the handshake.
+        _ if says(&["alert: CertificateRequired", "alert: BadCertificate", "alert: UnknownCA"]) => {
+            "the server wants a certificate of the client that it trusts: --cert and --key"
+        }
+        FetchError::Tls(_) if says(&["NotValidForName"]) => {
+            "the certificate is for another name: --tls-sni says which one is meant"
+        }
         FetchError::Connect(_) => "is the server up, and are host and port right?",
         FetchError::Tls(_) => "a plain server wants http://, a private certificate --cacert or --insecure",
         FetchError::NotHttp => "a TLS server wants https://",
         FetchError::Broken(_) | FetchError::Request(_) => "check --base-url",
     };
-    format!("{error} ({remedy})")
+    format!("{text} ({remedy})")
 }
 
 impl fmt::Display for ProbeError {

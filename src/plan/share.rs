@@ -95,6 +95,11 @@ impl Plan {
             let remedy = "leave out --reset-prefix-cache, and empty the cache before the processes start";
             return wrong("each process would empty the cache under the others".to_owned(), remedy);
         }
+        if let Some(max) = self.target.connections.max.filter(|max| *max < of) {
+            let wrong = format!("{max} connections cannot be dealt to {of} shares: some would have none");
+            let remedy = format!("give at least {of}, or take fewer processes");
+            return Err(Error::new("--max-connections", wrong, remedy));
+        }
         self.levels.iter().try_for_each(|level| check_level(level, of))
     }
 }

@@ -8,6 +8,8 @@ pub mod course;
 #[cfg(feature = "dashboard")]
 mod dashboard;
 
+use std::io::{self, Write as _};
+
 use super::format;
 use crate::metrics::Live;
 use crate::run::Event;
@@ -122,12 +124,14 @@ impl Progress {
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "notes belong on standard error, also without a terminal")]
     fn note(&self, note: &str) {
         if self.notes
             && let Display::Line(bar) = &self.display
         {
-            bar.suspend(|| eprintln!("{}", format::one_line(note, NOTE_CHARS_MAX)));
+            // Also without a terminal, and whether anybody reads it or not.
+            bar.suspend(|| {
+                let _ = writeln!(io::stderr(), "{}", format::one_line(note, NOTE_CHARS_MAX));
+            });
         }
     }
 }

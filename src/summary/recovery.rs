@@ -15,7 +15,7 @@ use crate::stats::quantile::nearest_rank;
 use crate::time::Stamp;
 
 /// Requests that are looked at together.
-const TOGETHER: usize = 20;
+pub const TOGETHER: usize = 20;
 /// How many of them may be beyond the 95th percentile of before: more come together in one of sixty cases.
 const BEYOND_MAX: usize = 3;
 

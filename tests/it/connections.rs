@@ -77,6 +77,11 @@ fn never_more_connections_than_allowed_over_any_number_of_shards() {
         // Who waits does so between plan and start, by no fault of the client.
         let longest = run.measured().iter().map(|record| record.cap_wait_ns()).max().unwrap();
         assert!(longest > 1_000_000, "{longest}");
+        // Each shard keeps what it has, while its own requests wait.
+        if reuse == Reuse::Pooled {
+            let opened = mock.truth(false).connections;
+            assert!(opened <= 12, "{opened} connections for 60 requests over {shards} shards");
+        }
         // Where one is closed here and opened there, the server may learn of the second first.
         if (shards, reuse) == (1, Reuse::Pooled) {
             assert!(mock.truth(false).connections_max <= 3, "{}", mock.truth(false).connections_max);

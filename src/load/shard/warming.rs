@@ -16,7 +16,7 @@ impl Shard {
         let wanted = leg.connections.warm_of(self.place);
         for route in 0..leg.target.routes.len() {
             for _ in self.idle[lane(route, false)].len()..wanted {
-                if self.pools.as_ref().is_some_and(|pools| !pools.may_open(route)) {
+                if self.pools.as_ref().is_some_and(|pools| !pools.may_open(route, self.place)) {
                     break;
                 }
                 match self.open_warm(&leg, route) {

@@ -1,11 +1,12 @@
 //! What a stress test found: a sentence at the head, and a row for each phase.
 
 use super::{Cell, Column, Note, Row};
-use crate::plan::Plan;
+use crate::plan::{Plan, StressPhase};
 use crate::report::format;
+use crate::run::Judgement;
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
-use crate::summary::{HerdSummary, PhaseSummary, Recovery, StressSummary};
+use crate::summary::{HerdSummary, PhaseSummary, Recovery, StressSummary, TOGETHER};
 
 /// The columns behind the phase.
 pub(super) const COLUMNS: &[Column] = &[
@@ -35,7 +36,9 @@ pub(super) fn headline(run: &RunFile) -> Vec<String> {
             "stress: the run ended before the level that is looked at, or kept no records of it".to_owned(),
         ];
     };
-    let mut lines = vec![recovered(found)];
+    let is_cut = run.levels.iter().any(|level| level.stress.is_some() && level.interrupted);
+    let mut lines = vec![recovered(found, is_cut)];
+    lines.extend(unharmed(found));
     let lost = |of: fn(&PhaseSummary) -> u64| found.phases.iter().map(of).sum::<u64>();
     let (failed, given_up, over) =
         (lost(|one| one.failed), lost(|one| one.given_up), lost(|one| one.over_slo));
@@ -49,7 +52,9 @@ pub(super) fn headline(run: &RunFile) -> Vec<String> {
 }
 
 /// `stress: as before 12.4 s after the overload ended (known to 0.1 s), at 5 req/s behind 30 s of 20 req/s`
-fn recovered(found: &StressSummary) -> String {
+///
+/// Of a level that `is_cut` it may be too early to tell.
+fn recovered(found: &StressSummary, is_cut: bool) -> String {
     let Recovery { after_s, resolution_s, watched_s, requests } = found.recovery;
     let hold_s = found.phases.get(2).map_or(0.0, |hold| hold.end_s - hold.start_s);
     let load = format!(
@@ -58,6 +63,14 @@ fn recovered(found: &StressSummary) -> String {
         format::typed(hold_s),
         format::rate(found.overload_s)
     );
+    let behind = found.phases.last().map_or(0, |after| after.planned.saturating_sub(requests));
+    if is_cut && (after_s.is_none() || behind < TOGETHER as u64) {
+        return format!(
+            "stress: it was interrupted before anything could be told, {load}: {} requests came behind the overload, and \
+             {TOGETHER} in a row tell",
+            found.phases.last().map_or(0, |after| after.planned)
+        );
+    }
     match after_s {
         Some(0.0) => format!("stress: as before at once, {load}"),
         Some(s) => format!(
@@ -70,11 +83,41 @@ fn recovered(found: &StressSummary) -> String {
     }
 }
 
+/// Says so where the overload did no harm, so that there was nothing to recover from.
+fn unharmed(found: &StressSummary) -> Option<String> {
+    let during =
+        || found.phases.iter().filter(|one| [StressPhase::Ramp, StressPhase::Hold].contains(&one.phase));
+    let hold = during().last()?;
+    let within = |value: Option<f64>, bound: Option<f64>| Some(value? <= bound?);
+    let is_harmless = during().all(|one| one.failed + one.given_up + one.over_slo == 0)
+        && within(hold.e2e_p50, found.e2e_before)?
+        && within(hold.ttft_p50, found.ttft_before).unwrap_or(true);
+    is_harmless.then(|| {
+        "the overload was none: nothing failed, and at least half of the requests were served as before; there was nothing to \
+         recover from (give a higher --stress-to)"
+            .to_owned()
+    })
+}
+
 /// How the overload was found.
 fn overload(run: &RunFile, plan: &Plan, found: &StressSummary) -> Option<String> {
     let stress = plan.stress.filter(|stress| stress.to_rate.is_none())?;
-    let steps = run.levels.iter().filter(|level| level.stress.is_none());
-    let rates: Vec<f64> = steps.filter_map(|level| level.setting.read().ok()?.load.rate()).collect();
+    let steps: Vec<&LevelBlock> = run.levels.iter().filter(|level| level.stress.is_none()).collect();
+    let fell = |step: &&LevelBlock| {
+        let ended = step.counts.ok + step.counts.failed;
+        let by_failures = ended > 0 && step.counts.failed as f64 > stress.bad_max * ended as f64;
+        by_failures || step.judged.is_some_and(|judged| judged.outcome == Judgement::Fail)
+    };
+    if !steps.last().is_some_and(fell) {
+        return Some(format!(
+            "no overload was found: {} steps up to {} req/s held, and the highest of them was kept up; the server takes more, or \
+             the client cannot send more",
+            steps.len(),
+            format::rate(found.overload_s)
+        ));
+    }
+    let rates: Vec<f64> =
+        steps.into_iter().filter_map(|level| level.setting.read().ok()?.load.rate()).collect();
     let held = rates.len().checked_sub(2).map_or(found.normal_s, |place| rates[place]);
     Some(format!(
         "the overload was looked for: {} req/s held, at {} more than {} % of the requests failed or missed a limit",

@@ -263,3 +263,13 @@ fn a_thundering_herd_says_how_near_its_sends_were() {
     assert!(herd["connections"].as_u64().is_some_and(|n| n >= 18), "{herd}");
     assert_eq!(crate::run_file::against_the_schema(&file), Ok(()));
 }
+
+#[test]
+fn an_overload_that_does_no_harm_is_no_recovery() {
+    let dir = Dir::new();
+    let line = "simulate --ttft 50 --itl 5 --output-len 2 --request-rate 5 --stress --stress-to 18 --stress-before 5 \
+                --stress-hold 5 --stress-after 5 --seed 1 --no-save -q";
+    let said = dir.tokload(line);
+    assert!(said.out.contains("the overload was none: nothing failed"), "{}", said.out);
+    assert!(!said.out.contains("no overload was found"), "it was given: {}", said.out);
+}

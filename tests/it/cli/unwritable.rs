@@ -32,6 +32,22 @@ fn a_place_that_cannot_be_written_is_refused_before_anything_is_sent() {
     }
 }
 
+#[test]
+fn what_nobody_can_be_told_does_not_end_a_run() {
+    let dir = Dir::new();
+    let unheard = |line: &str| {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let deaf = |command: &mut std::process::Command| {
+            command.stderr(full);
+        };
+        dir.start_with(line, deaf).end().code
+    };
+    let loud = SIMULATE.replace(" -q", "");
+    assert_eq!(unheard(&format!("{loud} --output-file run.json")), 0);
+    assert_eq!(json(&dir.path("run.json"))["levels"][0]["counts"]["ok"], 12);
+    assert_eq!(unheard("simulate --max-concurrency none"), 2);
+}
+
 /// A file may have so many bytes that all but the lines fit.
 #[test]
 fn a_full_disk_takes_the_lines_and_nothing_else() {
