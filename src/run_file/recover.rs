@@ -18,6 +18,7 @@ use crate::run::{LevelResult, RecordRange, Span, Stamps, Window};
 use crate::stats::Sparse;
 use crate::summary;
 use crate::time::Stamp;
+use crate::verdict::Verdict;
 
 /// What the journal says of the level that was cut.
 struct Begun {
@@ -62,11 +63,12 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
         let own = records.as_ref().and_then(read);
         push(&mut run, &one.into_result(), own.as_deref(), &plan);
     }
-    let mut until = None;
+    let (mut until, mut lost) = (None, begun.as_ref().map_or(0, |begun| begun.lost(&[])));
     if let (Some(begun), Some(records)) = (begun, &records) {
         let count = records.count().saturating_sub(begun.first_record);
         let range = RecordRange { first: begun.first_record, count };
         let own = of_range(records, range).unwrap_or_default();
+        lost = begun.lost(&own);
         if let Some(result) = begun.into_result(&own, range, &plan) {
             until = Some(result.span.t2);
             push(&mut run, &result, Some(&own), &plan);
@@ -78,6 +80,7 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
         running: leftover.is_running(),
         until_s: until.map(|at| at.as_nanos() as f64 / 1e9),
         others: leftover.others,
+        lost,
     });
     match &records {
         Some(records) => {
@@ -92,6 +95,10 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
     run.compare_repeats();
     run.find_knee();
     run.judge();
+    if lost > 0 || run.levels.is_empty() {
+        // What is left is no fair part of what was measured, or nothing.
+        run.verdict = Some(Verdict::Invalid);
+    }
     let records = records.map(|_| leftover.records.clone());
     Ok(Loaded::of(run, journal.to_owned(), records))
 }
@@ -130,6 +137,18 @@ fn told(text: &[u8]) -> Option<Told> {
 }
 
 impl Begun {
+    /// How many requests the slices have counted that are not among `records`, where it is more than those of two seconds:
+    /// so many may have been on the way to the disk.
+    fn lost(&self, records: &[Record]) -> u64 {
+        let Some((_, slices)) = &self.slices else { return 0 };
+        let counted: u64 = slices.rows().iter().map(|row| row.ok + row.failed).sum();
+        let told =
+            |one: &&Record| one.phase == Phase::Measured && (one.outcome.is_ok() || one.outcome.is_failure());
+        let missing = counted.saturating_sub(records.iter().filter(told).count() as u64);
+        let seconds = slices.rows().len() as f64 * slices.width_ns() as f64 / 1e9;
+        if missing as f64 * seconds > 2.0 * counted as f64 { missing } else { 0 }
+    }
+
     /// Adds what was in the slice that was being filled, unless the journal has it by now.
     fn take_open(&mut self, path: &Path, news: u64) {
         let read = fs::read(path).and_then(|bytes| {

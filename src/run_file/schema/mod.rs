@@ -143,6 +143,14 @@ pub struct CutBlock {
     pub until_s: Option<f64>,
     /// Other processes that have left something under the same name, of which this is the newest.
     pub others: usize,
+    /// Requests of the last level that the checkpoint has counted and no record tells of, beyond what may have been on the
+    /// way to the disk: the records are damaged.
+    #[serde(default, skip_serializing_if = "is_none_lost")]
+    pub lost: u64,
+}
+
+const fn is_none_lost(lost: &u64) -> bool {
+    *lost == 0
 }
 
 /// The program that measured.

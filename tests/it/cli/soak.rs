@@ -273,3 +273,22 @@ fn an_overload_that_does_no_harm_is_no_recovery() {
     assert!(said.out.contains("the overload was none: nothing failed"), "{}", said.out);
     assert!(!said.out.contains("no overload was found"), "it was given: {}", said.out);
 }
+
+#[test]
+fn records_that_are_damaged_make_what_a_killed_run_left_invalid() {
+    let dir = Dir::new();
+    killed(&dir, "--slice-duration 0.2", Duration::from_millis(2500));
+    let records = dir.names().into_iter().find(|name| name.contains(".records.")).unwrap();
+    let file = std::fs::File::options().write(true).open(dir.path(&records)).unwrap();
+    let whole = file.metadata().unwrap().len();
+    for left in [whole / 10, 0] {
+        file.set_len(left).unwrap();
+        let said = dir.tokload("report run.json").out;
+        assert!(said.contains("verdict: invalid"), "{left} of {whole} bytes: {said}");
+        assert!(
+            said.split_whitespace().collect::<Vec<_>>().join(" ").contains("Its records are damaged"),
+            "{said}"
+        );
+        assert_eq!(dir.tokload("report run.json --strict").code, 4);
+    }
+}
