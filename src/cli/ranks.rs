@@ -150,7 +150,11 @@ fn slurm(env: Env<'_>) -> Result<Option<Rank>, Error> {
     };
     let Some(step) = step.filter(|step| *step < STEP_ID_MAX) else { return Ok(None) };
     let sizes = ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
-    let Some(name) = sizes.into_iter().find(|name| said(env, name).is_some()) else { return Ok(None) };
+    let Some(name) = sizes.into_iter().find(|name| said(env, name).is_some()) else {
+        let Some(rank) = number(env, "SLURM_PROCID")? else { return Ok(None) };
+        let wrong = format!("SLURM_PROCID is {rank} and {} is not set; srun sets both", sizes[1]);
+        return Err(Error::new("--share", wrong, REMEDY));
+    };
     let size = number(env, name)?.unwrap_or_default();
     if size == 1 {
         return Ok(None);
@@ -193,8 +197,29 @@ fn slurm_local(env: Env<'_>) -> Result<Option<(u32, u32)>, Error> {
 /// A pod of an indexed Job. Kubernetes tells the index and not of how many: the manifest has to.
 fn kubernetes(env: Env<'_>) -> Result<Option<Rank>, Error> {
     const INDEX: &str = "JOB_COMPLETION_INDEX";
-    let Some(index) = number(env, INDEX)? else { return Ok(None) };
     let names = ["TOKLOAD_COMPLETIONS", "JOB_COMPLETIONS"];
+    let [own, usual] = names.map(|name| number(env, name));
+    let (own, usual) = (own?, usual?);
+    let Some(index) = number(env, INDEX)? else {
+        // That name is nobody's but ours, so several were meant.
+        return match own.filter(|count| *count > 1) {
+            Some(count) => {
+                let wrong = format!(
+                    "{} is {count} and {INDEX} is not set: the Job is no indexed one (completionMode: Indexed), and each pod \
+                     would make the whole load",
+                    names[0]
+                );
+                Err(Error::new("--share", wrong, REMEDY))
+            }
+            None => Ok(None),
+        };
+    };
+    if let (Some(own), Some(usual)) = (own, usual)
+        && own != usual
+    {
+        let wrong = format!("{} is {own} and {} is {usual}", names[0], names[1]);
+        return Err(Error::new("--share", wrong, REMEDY));
+    }
     let Some(name) = names.into_iter().find(|name| said(env, name).is_some()) else {
         let wrong = format!(
             "{INDEX} is {index} and nothing says of how many: Kubernetes does not. Set {} in the manifest to its \

@@ -57,6 +57,13 @@ fn what_contradicts_itself_is_refused_with_its_names() {
         ("SLURM_STEP_ID=0 SLURM_NTASKS=4", ["SLURM_PROCID is not set", "srun"]),
         ("SLURM_STEP_ID=0 SLURM_PROCID=one SLURM_NTASKS=4", ["SLURM_PROCID is 'one'", "--share none"]),
         ("SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=0", ["SLURM_NTASKS is 0", "counted from 0"]),
+        ("SLURM_STEP_ID=0 SLURM_PROCID=0", ["SLURM_NTASKS is not set", "srun"]),
+        ("TOKLOAD_COMPLETIONS=3", ["JOB_COMPLETION_INDEX is not set", "completionMode: Indexed"]),
+        ("JOB_COMPLETION_INDEX= TOKLOAD_COMPLETIONS=2", ["JOB_COMPLETION_INDEX is not set", "--share none"]),
+        (
+            "JOB_COMPLETION_INDEX=0 TOKLOAD_COMPLETIONS=2 JOB_COMPLETIONS=3",
+            ["TOKLOAD_COMPLETIONS is 2", "JOB_COMPLETIONS is 3"],
+        ),
         ("OMPI_COMM_WORLD_RANK=1", ["OMPI_COMM_WORLD_SIZE is not set", "Open MPI"]),
         ("OMPI_COMM_WORLD_RANK=-1 OMPI_COMM_WORLD_SIZE=2", ["'-1'", "--share I/N"]),
         ("PMI_RANK=0 PMI_SIZE=99999", ["99999", "65536"]),
