@@ -87,7 +87,7 @@ fn recovered(found: &StressSummary, is_cut: bool) -> String {
 fn unharmed(found: &StressSummary) -> Option<String> {
     let during =
         || found.phases.iter().filter(|one| [StressPhase::Ramp, StressPhase::Hold].contains(&one.phase));
-    let hold = during().last()?;
+    let hold = during().next_back()?;
     let within = |value: Option<f64>, bound: Option<f64>| Some(value? <= bound?);
     let is_harmless = during().all(|one| one.failed + one.given_up + one.over_slo == 0)
         && within(hold.e2e_p50, found.e2e_before)?
