@@ -3,7 +3,7 @@
 //! Reading the counter and converting it costs about 10 ns, against 25 ns for `clock_gettime`. Where the counter is
 //! not a clock (frequency not constant, not synchronised between cores), `CLOCK_MONOTONIC` is read instead. Every
 //! clock read of the program is in this file.
-#![allow(unsafe_code, reason = "reading the counter register has no safe wrapper in the standard library")]
+#![expect(unsafe_code, reason = "reading the counter register has no safe wrapper in the standard library")]
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel stamps a packet when it takes it in, before any process wakes. A read gives the stamp of the last byte
 //! that it returns; the stamps of earlier bytes are lost, because the kernel joins packets in the receive queue.
-#![allow(
+#![expect(
     unsafe_code,
     reason = "control messages of this kind have no safe wrapper in the crates that we use"
 )]

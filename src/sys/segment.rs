@@ -1,6 +1,6 @@
 //! The largest segment that a connection takes: loopback and jumbo frames make it so large that buffers of megabytes
 //! stand between a reader and a writer.
-#![allow(unsafe_code, reason = "this option has no safe wrapper in the crates that we use")]
+#![expect(unsafe_code, reason = "this option has no safe wrapper in the crates that we use")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,5 +1,5 @@
 //! What the kernel knows of a connection: round-trip time and retransmissions.
-#![allow(unsafe_code, reason = "this option has no safe wrapper in the crates that we use")]
+#![expect(unsafe_code, reason = "this option has no safe wrapper in the crates that we use")]
 
 use std::mem;
 use std::os::fd::AsRawFd;

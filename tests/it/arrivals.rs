@@ -375,15 +375,6 @@ fn patient() -> model::Settings {
     model::Settings::serving(Serving::Fixed(Fixed { ttft_ms: 220.0, itl_ms: 20.0, ..Fixed::default() }))
 }
 
-fn timed(load: Load, duration_s: f64) -> Level {
-    Level {
-        load,
-        stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 },
-        warmups: 0,
-        ..Level::default()
-    }
-}
-
 #[test]
 fn the_load_that_is_offered_is_the_series() {
     let pieces = [
@@ -393,7 +384,7 @@ fn the_load_that_is_offered_is_the_series() {
         Piece::ramp(25.0, 5.0, 20.0, Shape::Exponential),
     ];
     for gaps in [Gaps::Constant, Gaps::Poisson] {
-        let level = timed(open(series(gaps, &pieces, true)), 140.0);
+        let level = rig::timed(open(series(gaps, &pieces, true)), 140.0);
         let plan = simulate::plan();
         let (result, records) = simulate::run(&plan, quick(), &level);
         // Every planned time is the schedule's, and nothing is late.
@@ -443,7 +434,7 @@ fn the_load_that_is_offered_is_the_series() {
 fn a_rate_that_has_risen_is_measured_from_there_on() {
     let ramp = [Piece::ramp(0.0, 20.0, 30.0, Shape::Linear)];
     let window = |length_s| {
-        let level = timed(open(series(Gaps::Constant, &ramp, false)), length_s);
+        let level = rig::timed(open(series(Gaps::Constant, &ramp, false)), length_s);
         let (result, records) = simulate::run(&simulate::plan(), quick(), &level);
         let from = result.window.start.nanos_since(result.span.t0) as f64 / 1e9;
         let planned = records.iter().filter(|record| result.window.contains(record.plan)).count();
@@ -458,7 +449,7 @@ fn a_rate_that_has_risen_is_measured_from_there_on() {
 #[test]
 fn users_come_in_evenly_and_the_window_begins_when_all_are_in() {
     let load = Load { arrivals: Arrivals::Joining { ramp_s: 45.0 }, ..Load::closed(10) };
-    let level = timed(load, 100.0);
+    let level = rig::timed(load, 100.0);
     let (result, records) = simulate::run(&simulate::plan(), patient(), &level);
     let t0 = result.span.t0;
     for (user, record) in records.iter().take(10).enumerate() {
@@ -488,7 +479,7 @@ fn users_come_in_evenly_and_the_window_begins_when_all_are_in() {
 
 #[test]
 fn bursts_are_sent_at_once_each() {
-    let level = timed(open(Arrivals::Bursts { size: 8, every_s: 2.0 }), 10.0);
+    let level = rig::timed(open(Arrivals::Bursts { size: 8, every_s: 2.0 }), 10.0);
     let (result, records) = simulate::run(&simulate::plan(), quick(), &level);
     let at: Vec<u64> = records.iter().map(|r| r.start.nanos_since(result.span.t0) / 1_000_000).collect();
     let expected: Vec<u64> = (0..40).map(|index| index / 8 * 2000).collect();
@@ -500,9 +491,9 @@ fn shards_send_a_series_and_let_users_in_as_planned() {
     let mock = rig::mock(tokload::mock::Faults::default());
     let plan = rig::plan_for(mock.address().port());
     let pieces = [Piece::ramp(0.0, 200.0, 0.5, Shape::Linear), Piece::steady(50.0, 0.3)];
-    let series = timed(open(series(Gaps::Poisson, &pieces, true)), 0.9);
+    let series = rig::timed(open(series(Gaps::Poisson, &pieces, true)), 0.9);
     let joining = Load { arrivals: Arrivals::Joining { ramp_s: 0.3 }, ..Load::closed(7) };
-    for level in [series, timed(joining, 0.6)] {
+    for level in [series, rig::timed(joining, 0.6)] {
         for shards in [1, 2] {
             let run = rig::run(&plan, shards, &level);
             let t0 = run.result.span.t0;

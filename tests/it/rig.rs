@@ -332,6 +332,16 @@ pub(crate) fn level(load: Load, units: u64) -> Level {
     }
 }
 
+/// A load for so many seconds, without warm-up.
+pub(crate) fn timed(load: Load, duration_s: f64) -> Level {
+    Level {
+        load,
+        stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 },
+        warmups: 0,
+        ..Level::default()
+    }
+}
+
 pub(crate) fn open(rate: f64, cap: Option<u32>) -> Load {
     Load { arrivals: Arrivals::Poisson { rate }, cap, users: None, think_s: 0.0 }
 }

@@ -2,7 +2,7 @@
 
 use tokload::metrics::{Metric, Record, Slices};
 use tokload::model::{self, Batching, Fixed, Serving};
-use tokload::plan::{Arrivals, Level, Load, Plan, Rule, Slo, Stop};
+use tokload::plan::{Arrivals, Level, Load, Plan, Rule, Slo};
 use tokload::run::LevelResult;
 use tokload::run_file::RunFile;
 use tokload::stats::{Quantile, Sparse};
@@ -15,15 +15,6 @@ fn plan(seed: u64, slice_s: f64) -> Plan {
     let mut plan = rig::plan_for(1);
     (plan.seed, plan.slice_s) = (seed, Some(slice_s));
     plan
-}
-
-fn timed(load: Load, duration_s: f64) -> Level {
-    Level {
-        load,
-        stop: Stop { units: None, duration_s: Some(duration_s), grace_s: 30.0 },
-        warmups: 0,
-        ..Level::default()
-    }
 }
 
 fn open(rate: f64) -> Load {
@@ -83,7 +74,7 @@ impl Ran {
 
 #[test]
 fn slices_hold_every_request_once_in_the_one_in_which_it_ended() {
-    let ran = Ran::of(&plan(3, 2.5), queueing(3, 0.0), &timed(open(20.0), 30.0));
+    let ran = Ran::of(&plan(3, 2.5), queueing(3, 0.0), &rig::timed(open(20.0), 30.0));
     let slices = ran.slices();
     let t0 = ran.result.span.t0;
     for (place, row) in slices.rows().iter().enumerate() {
@@ -110,7 +101,7 @@ fn slices_hold_every_request_once_in_the_one_in_which_it_ended() {
 fn a_server_that_slows_down_by_a_percent_a_minute_is_found_with_its_rate() {
     // 200 ms grow by 2 ms a minute, 120 ms an hour; gaps of 20 ms by 12.
     let users = Load::closed(4);
-    let ran = Ran::of(&plan(5, 10.0), fixed(5, 0.01), &timed(users, 600.0));
+    let ran = Ran::of(&plan(5, 10.0), fixed(5, 0.01), &rig::timed(users, 600.0));
     let drift = ran.drift();
     let of = |name: &str| drift.iter().find(|one| one.figure == name).unwrap();
     let close = |name: &str, ns_per_hour: f64| {
@@ -132,7 +123,7 @@ fn a_server_that_slows_down_by_a_percent_a_minute_is_found_with_its_rate() {
 
 #[test]
 fn a_queue_that_becomes_slower_is_found_as_well() {
-    let ran = Ran::of(&plan(7, 5.0), queueing(7, 0.08), &timed(open(12.0), 300.0));
+    let ran = Ran::of(&plan(7, 5.0), queueing(7, 0.08), &rig::timed(open(12.0), 300.0));
     assert!(ran.drifting().contains(&"e2e_p50".to_owned()), "{:?}", ran.drift());
 }
 
@@ -142,8 +133,8 @@ fn equal_servers_do_not_drift() {
     for seed in 0..10 {
         let mut plan = plan(seed, 2.5);
         plan.workload.output_tokens = 2.into();
-        found.push(Ran::of(&plan, fixed(seed, 0.0), &timed(Load::closed(2), 100.0)).drifting());
-        found.push(Ran::of(&plan, queueing(seed, 0.0), &timed(open(15.0), 100.0)).drifting());
+        found.push(Ran::of(&plan, fixed(seed, 0.0), &rig::timed(Load::closed(2), 100.0)).drifting());
+        found.push(Ran::of(&plan, queueing(seed, 0.0), &rig::timed(open(15.0), 100.0)).drifting());
     }
     let alarms = found.iter().filter(|figures| !figures.is_empty()).count();
     assert!(alarms <= 2, "{alarms} of {}: {found:?}", found.len());
@@ -156,14 +147,14 @@ fn a_load_that_is_planned_to_change_has_slices_and_no_drift() {
     let rate = Rate::Series(Series { pieces, repeat: false });
     let arrivals = Arrivals::with(Varying { gaps: Gaps::Poisson, rate, exact_count: false });
     let load = Load { arrivals, cap: None, users: None, think_s: 0.0 };
-    let ran = Ran::of(&plan(1, 5.0), fixed(1, 0.0), &timed(load, 100.0));
+    let ran = Ran::of(&plan(1, 5.0), fixed(1, 0.0), &rig::timed(load, 100.0));
     assert!(ran.slices().rows().len() >= 20);
     assert_eq!(ran.drift(), []);
 }
 
 #[test]
 fn a_run_file_with_slices_conforms_to_the_published_schema() {
-    let ran = Ran::of(&plan(5, 10.0), fixed(5, 0.02), &timed(Load::closed(2), 200.0));
+    let ran = Ran::of(&plan(5, 10.0), fixed(5, 0.02), &rig::timed(Load::closed(2), 200.0));
     let file = serde_json::to_value(ran.file()).unwrap();
     assert!(file["levels"][0]["slices"]["drift"].as_array().is_some_and(|drift| !drift.is_empty()));
     assert_eq!(crate::run_file::against_the_schema(&file), Ok(()));
