@@ -18,4 +18,4 @@ pub use capacity::{Answer, Ending, Stage, Step, Trial};
 pub use hunt::{Found, Hunt};
 pub use limits::{Binding, Cause, LimitHeld, Medians};
 pub use slots::{Flow, Slots};
-pub use surge::Surge;
+pub use surge::{Surge, is_too_much};

@@ -1,7 +1,7 @@
 //! A stress test while it runs: which overload the server does not take, and then the level that is looked at.
 
 use crate::plan::{Level, Plan, Stress};
-use crate::run::{Judgement, LevelResult};
+use crate::run::{Judged, Judgement, LevelResult};
 
 /// The levels of a stress test, one after another.
 #[derive(Debug)]
@@ -43,10 +43,16 @@ impl Surge {
     }
 }
 
-/// Whether a step is more than the server takes: surely too many bad requests, or more failures than may be.
 fn fails(step: &LevelResult, bad_max: f64) -> bool {
     let counts = &step.tally.whole().counts;
-    let ended = counts.ok + counts.failed;
-    let by_failures = ended > 0 && counts.failed as f64 > bad_max * ended as f64;
-    by_failures || step.judged.is_some_and(|judged| judged.outcome == Judgement::Fail)
+    is_too_much((counts.ok, counts.failed), step.judged, bad_max)
+}
+
+/// Whether a step, with so many requests that ended well and that failed, is more than the server takes: surely too many bad
+/// requests, or a larger share of failures than `bad_max`.
+#[must_use]
+pub fn is_too_much((ok, failed): (u64, u64), judged: Option<Judged>, bad_max: f64) -> bool {
+    let ended = ok + failed;
+    let by_failures = ended > 0 && failed as f64 > bad_max * ended as f64;
+    by_failures || judged.is_some_and(|judged| judged.outcome == Judgement::Fail)
 }

@@ -3,9 +3,9 @@
 use super::{Cell, Column, Note, Row};
 use crate::plan::{Plan, StressPhase};
 use crate::report::format;
-use crate::run::Judgement;
 use crate::run_file::RunFile;
 use crate::run_file::schema::LevelBlock;
+use crate::strategy::is_too_much;
 use crate::summary::{HerdSummary, PhaseSummary, Recovery, StressSummary, TOGETHER};
 
 /// The columns behind the phase.
@@ -103,11 +103,8 @@ fn unharmed(found: &StressSummary) -> Option<String> {
 fn overload(run: &RunFile, plan: &Plan, found: &StressSummary) -> Option<String> {
     let stress = plan.stress.filter(|stress| stress.to_rate.is_none())?;
     let steps: Vec<&LevelBlock> = run.levels.iter().filter(|level| level.stress.is_none()).collect();
-    let fell = |step: &&LevelBlock| {
-        let ended = step.counts.ok + step.counts.failed;
-        let by_failures = ended > 0 && step.counts.failed as f64 > stress.bad_max * ended as f64;
-        by_failures || step.judged.is_some_and(|judged| judged.outcome == Judgement::Fail)
-    };
+    let fell =
+        |step: &&LevelBlock| is_too_much((step.counts.ok, step.counts.failed), step.judged, stress.bad_max);
     if !steps.last().is_some_and(fell) {
         return Some(format!(
             "no overload was found: {} steps up to {} req/s held, and the highest of them was kept up; the server takes more, or \
