@@ -1,10 +1,10 @@
 //! What one event of a stream costs to read, ns per event.
 //!
-//! `read_event` on a usual chunk is the fast scan; on a chunk with a finish reason or running usage it is the scan's
+//! `read_event` on a usual chunk is what the scan knows of the one before; on a chunk with a finish reason or running usage it is the scan's
 //! refusal and then the full parser; `parse` is the full parser alone.
 
 use divan::{Bencher, black_box};
-use tokload::api::{Channel, Dialect, Finish, Reader, Usage};
+use tokload::api::{Channel, Dialect, Finish, Frame, Reader, Usage};
 use tokload::wire::json::Json;
 
 fn main() {
@@ -14,9 +14,11 @@ fn main() {
 #[divan::bench(args = CHUNKS)]
 fn read_event(bencher: Bencher<'_, '_>, chunk: &Chunk) {
     let mut json = Json::new();
+    let mut frame = Frame::new();
     let mut pieces = Pieces(0);
     bencher.bench_local(|| {
-        let _ = chunk.dialect.read_event(&mut json, black_box(chunk.data.as_bytes()), &mut pieces);
+        let _ =
+            chunk.dialect.read_event(&mut json, &mut frame, black_box(chunk.data.as_bytes()), &mut pieces);
     });
     black_box(pieces.0);
 }

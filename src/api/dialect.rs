@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{self, Part};
 use super::{
-    NotAnObject, Reader, embeddings, llama_cpp, messages, ollama, read_object, responses, scan, sglang,
+    Frame, NotAnObject, Reader, embeddings, llama_cpp, messages, ollama, read_object, responses, scan, sglang,
 };
 use crate::wire::json::Json;
 
@@ -173,13 +173,19 @@ impl Dialect {
 
     /// Reads the data of one event of a stream. Of [`Dialect::Raw`] only errors are known here:
     /// [`Shape::read`](super::Shape::read) knows the rest. Only what is new counts: a `message` repeated beside the `delta` is
-    /// not looked at.
+    /// not looked at. `frame` is kept from event to event of one answer, and changes nothing but the work.
     ///
     /// # Errors
     /// [`NotAnObject`]; nothing has been reported then.
-    pub fn read_event<R: Reader>(self, json: &mut Json, data: &[u8], to: &mut R) -> Result<(), NotAnObject> {
+    pub fn read_event<R: Reader>(
+        self,
+        json: &mut Json,
+        frame: &mut Frame,
+        data: &[u8],
+        to: &mut R,
+    ) -> Result<(), NotAnObject> {
         if matches!(self, Dialect::OpenaiChat | Dialect::Openai)
-            && let Some(known) = scan::scan(self, data, R::WANTS_TEXT)
+            && let Some(known) = scan::scan(self, frame, data, R::WANTS_TEXT)
         {
             if let Some((channel, text)) = known.piece {
                 to.piece(known.choice, channel, text);

@@ -27,7 +27,7 @@ pub use blanks::{Filling, Text};
 pub use dialect::{Dialect, Extra, Framing};
 pub use failure::{error_message, names_field};
 pub use raw::{Raw, RawError, Shape};
-pub use scan::fuzz_json_scan;
+pub use scan::{Frame, fuzz_json_scan};
 pub use usage::Usage;
 
 use crate::wire::json::{self, Json, Value};

@@ -5,10 +5,12 @@
 //! wrong: unknown keys, a key twice, floats, escapes other than the simplest, a second choice, anything that is not
 //! null where null is usual, all go to the full parser. The law is held by `law::fuzz_json_scan`.
 
+mod frame;
 mod law;
 #[cfg(test)]
 mod tests;
 
+pub use frame::Frame;
 pub use law::fuzz_json_scan;
 
 use super::{Channel, Dialect};
@@ -22,9 +24,23 @@ pub(super) struct Known<'t> {
     pub(super) piece: Option<(Channel, &'t str)>,
 }
 
-/// Walks over one event; `None` is "ask the full parser".
+/// Looks at one event; `None` is "ask the full parser". `frame` is that of the answer that it belongs to.
 #[inline]
-pub(super) fn scan(dialect: Dialect, data: &[u8], wants_text: bool) -> Option<Known<'_>> {
+pub(super) fn scan<'t>(
+    dialect: Dialect,
+    frame: &mut Frame,
+    data: &'t [u8],
+    wants_text: bool,
+) -> Option<Known<'t>> {
+    frame.known(data, wants_text).or_else(|| {
+        let choice = walk(dialect, data)?;
+        frame.learn(data, &choice);
+        choice.known(wants_text)
+    })
+}
+
+/// Walks over one event.
+fn walk(dialect: Dialect, data: &[u8]) -> Option<Choice<'_>> {
     if data.len() > CHUNK_BYTES_MAX {
         return None;
     }
@@ -40,7 +56,7 @@ pub(super) fn scan(dialect: Dialect, data: &[u8], wants_text: bool) -> Option<Kn
         _ => false,
     })?;
     walk.end()?;
-    if seen.has(Seen::CHOICES) { choice.known(wants_text) } else { None }
+    seen.has(Seen::CHOICES).then_some(choice)
 }
 
 /// What the only choice of an event says.
@@ -49,6 +65,8 @@ struct Choice<'t> {
     index: u32,
     /// The only text that is not empty, as it stands between its quotes.
     piece: Option<(Channel, &'t [u8])>,
+    /// Bytes of the document behind the closing quote of that text.
+    left: usize,
 }
 
 impl<'t> Choice<'t> {
@@ -63,11 +81,14 @@ impl<'t> Choice<'t> {
     }
 
     /// Takes the value of a field of text: a second text that is not empty makes the event unusual.
-    fn say(&mut self, channel: Channel, text: Option<&'t [u8]>) -> bool {
-        match text {
+    fn say(&mut self, channel: Channel, walk: &mut Walk<'t>) -> bool {
+        match walk.nullable_text() {
             None => false,
             Some([]) => true,
-            Some(text) => self.piece.replace((channel, text)).is_none(),
+            Some(text) => {
+                self.left = walk.rest.len();
+                self.piece.replace((channel, text)).is_none()
+            }
         }
     }
 }
@@ -141,7 +162,7 @@ impl<'t> Walk<'t> {
                 seen.first(Seen::TEXTS) && walk.delta(choice).is_some()
             }
             Name::Text if dialect == Dialect::Openai => {
-                seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk.nullable_text())
+                seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk)
             }
             Name::AbsentInChoice | Name::AbsentAround => walk.null(),
             _ => false,
@@ -161,7 +182,7 @@ impl<'t> Walk<'t> {
                 Name::AbsentInDelta => return walk.null(),
                 _ => return false,
             };
-            seen.first(bit) && choice.say(channel, walk.nullable_text())
+            seen.first(bit) && choice.say(channel, walk)
         })
     }
 
@@ -296,6 +317,12 @@ impl<'t> Walk<'t> {
     /// does not depend on them.
     fn text(&mut self) -> Option<&'t [u8]> {
         self.take(b'"')?;
+        self.text_after_quote()
+    }
+
+    /// The rest of a string whose opening quote has been taken.
+    #[inline]
+    fn text_after_quote(&mut self) -> Option<&'t [u8]> {
         let all = self.rest;
         let mut at = 0;
         loop {

@@ -18,6 +18,7 @@ pub struct Usage {
 impl Usage {
     /// The counts of a `usage` value; `None` where it holds none (`null`, `{}`, other names): such a value must not
     /// hide an earlier one that did.
+    #[inline]
     pub(super) fn of(value: Value<'_>) -> Option<Usage> {
         let mut usage = Usage::default();
         for (name, value) in value.fields() {
@@ -33,6 +34,7 @@ impl Usage {
     }
 
     /// The same unless it holds no count.
+    #[inline]
     pub(super) fn told(self) -> Option<Usage> {
         (self != Usage::default()).then_some(self)
     }
@@ -51,6 +53,7 @@ impl Usage {
     }
 }
 
+#[inline]
 fn count(details: Value<'_>, name: &str) -> Option<u32> {
     details.field(name).and_then(Value::as_u32)
 }

@@ -2,7 +2,7 @@
 
 mod reading;
 
-use crate::api::Finish;
+use crate::api::{Finish, Frame};
 use crate::exchange::usages::Usages;
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
 use crate::metrics::tally::Gaps;
@@ -30,6 +30,8 @@ pub(super) struct Answer {
     doom: Option<String>,
     /// JSON objects read.
     objects: u64,
+    /// What its events have in common; always there, but while an event is read.
+    frame: Option<Box<Frame>>,
     reasoning_seen: bool,
     choices: Vec<Choice>,
     /// Read number of the last content event.
@@ -95,6 +97,7 @@ impl Answer {
             failed: false,
             doom: None,
             objects: 0,
+            frame: Some(Box::default()),
             reasoning_seen: false,
             choices: Vec::new(),
             last_read_no: None,
@@ -119,6 +122,7 @@ impl Answer {
         self.failed = false;
         self.doom = None;
         self.objects = 0;
+        self.frame.get_or_insert_default().clear();
         self.reasoning_seen = false;
         self.choices.clear();
         self.choices.resize(ask.answers.max(1) as usize, Choice::default());

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::layout;
 use super::schema::{RecordsBlock, RunFile, SpanBlock, WindowBlock};
 use super::write::{self, Destination, WriteError};
 use crate::metrics::Tally;
@@ -171,8 +172,7 @@ impl Drop for Checkpoint {
 
 impl Journal {
     fn add(&self, line: &Line) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
+        let bytes = layout::to_line(line)?;
         // A thread that broke off in here has left half a line, which is left out.
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
     }
@@ -203,7 +203,7 @@ impl Keeper for Writer {
         }
         let Some(added) = open else { return Ok(()) };
         let open = Open { news: self.news, added: added.clone() };
-        write::replace(&self.open, &serde_json::to_vec(&open)?)
+        write::replace(&self.open, &layout::to_line(&open)?)
     }
 }
 

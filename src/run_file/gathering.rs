@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::layout;
 use super::schema::ClockOffset;
 use super::write::part_of;
 
@@ -186,7 +187,7 @@ impl Folder {
     fn put(&self, path: &Path, value: &impl Serialize) -> io::Result<()> {
         let part = part_of(path);
         let mut file = File::create(&part)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
+        file.write_all(&layout::to_line(value)?)?;
         drop(file);
         fs::rename(&part, path)
     }
@@ -252,7 +253,7 @@ fn signs_in(path: &Path, is_one: impl Fn(&str) -> bool, of: u32) -> Vec<Sign> {
 
 /// What stands in a file; `None` if it is not there, or is something else.
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    layout::of_line(&fs::read(path).ok()?).ok()
 }
 
 /// A name that is one of a file whatever the launcher has called its job, and another for another job.

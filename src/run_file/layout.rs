@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 /// `value` as JSON in this layout, with a line feed at its end.
@@ -14,21 +15,47 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 ///
 /// When `value` cannot be JSON: a map with keys that are not text.
 pub(super) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let text = laid_out(value, DEPTH_OPEN)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+}
+
+/// `value` as one line of JSON, with a line feed at its end.
+///
+/// # Errors
+///
+/// As [`to_string`].
+pub(super) fn to_line<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
+    laid_out(value, 0)
+}
+
+/// What [`to_line`] has written.
+///
+/// # Errors
+///
+/// When it is no such JSON.
+pub(super) fn of_line<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_str(std::str::from_utf8(line).map_err(serde_json::Error::custom)?)
+}
+
+/// One formatter for both layouts, and one kind of input in this room: each further one would compile the whole schema of a
+/// run once more.
+fn laid_out<T: Serialize>(value: &T, depth_open: usize) -> serde_json::Result<Vec<u8>> {
     let mut out = Vec::new();
-    let layout = Layout { depth: 0, pretty: PrettyFormatter::with_indent(b" ") };
+    let layout = Layout { depth: 0, depth_open, pretty: PrettyFormatter::with_indent(b" ") };
     value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, layout))?;
     out.push(b'\n');
-    Ok(String::from_utf8(out).expect("JSON is UTF-8"))
+    Ok(out)
 }
 
 struct Layout {
     depth: usize,
+    depth_open: usize,
     pretty: PrettyFormatter<'static>,
 }
 
 impl Layout {
     fn open(&self) -> bool {
-        self.depth <= DEPTH_OPEN
+        self.depth <= self.depth_open
     }
 }
 
@@ -110,5 +137,9 @@ mod tests {
 }
 "#;
         assert_eq!(text, expected);
+        let line = to_line(&run).unwrap();
+        assert_eq!(line, format!("{run}\n").into_bytes());
+        assert_eq!(of_line::<serde_json::Value>(&line).unwrap(), run);
+        assert!(of_line::<serde_json::Value>(b"{\"a\":\"\xff\"}").is_err());
     }
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use super::checkpoint::{Done, Leftover, Line, Open};
+use super::layout;
 use super::read::{Loaded, ReadError};
 use super::records::Records;
 use super::schema::{CutBlock, RunFile, SideFile};
@@ -106,10 +107,10 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
 /// What the journal tells, up to the first line that is not whole; `None` where that is the first.
 fn told(text: &[u8]) -> Option<Told> {
     let mut lines = text.split(|byte| *byte == b'\n');
-    let Ok(Line::Run(run)) = serde_json::from_slice(lines.next()?) else { return None };
+    let Ok(Line::Run(run)) = layout::of_line(lines.next()?) else { return None };
     let mut told = Told { run: *run, done: Vec::new(), begun: None, news: 0 };
     for line in lines {
-        match serde_json::from_slice(line) {
+        match layout::of_line(line) {
             Ok(Line::Level { ordinal, level, records }) => {
                 told.begun = Some(Begun { ordinal, level: *level, first_record: records, slices: None });
             }
@@ -152,8 +153,7 @@ impl Begun {
     /// Adds what was in the slice that was being filled, unless the journal has it by now.
     fn take_open(&mut self, path: &Path, news: u64) {
         let read = fs::read(path).and_then(|bytes| {
-            serde_json::from_slice::<Open>(&bytes)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+            layout::of_line::<Open>(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
         });
         if let (Ok(open), Some((_, slices))) = (read, &mut self.slices)
             && open.news == news

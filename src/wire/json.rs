@@ -119,12 +119,14 @@ impl fmt::Debug for Json {
 impl Document<'_> {
     /// The outermost value.
     #[must_use]
+    #[inline]
     pub fn root(&self) -> Value<'_> {
         Value { nodes: &self.tape.0 }
     }
 }
 
 impl Drop for Document<'_> {
+    #[inline]
     fn drop(&mut self) {
         *self.home = mem::replace(&mut self.tape, Tape(Vec::new())).reset();
     }
@@ -139,12 +141,14 @@ impl fmt::Debug for Document<'_> {
 impl<'d> Value<'d> {
     /// The value of a field of an object; of equal names the last one. `None` too where this is no object.
     #[must_use]
+    #[inline]
     pub fn field(self, name: &str) -> Option<Value<'d>> {
         self.fields().filter(|(key, _)| *key == name).last().map(|(_, value)| value)
     }
 
     /// Names and values of an object in their order, equal names included; empty for everything else.
     #[must_use]
+    #[inline]
     pub fn fields(self) -> Fields<'d> {
         match self.head() {
             Some(Node::Object { len, .. }) => Fields { left: *len, rest: &self.nodes[1..] },
@@ -154,6 +158,7 @@ impl<'d> Value<'d> {
 
     /// The items of an array in their order; empty for everything else.
     #[must_use]
+    #[inline]
     pub fn items(self) -> Items<'d> {
         match self.head() {
             Some(Node::Array { len, .. }) => Items { left: *len, rest: &self.nodes[1..] },
@@ -163,6 +168,7 @@ impl<'d> Value<'d> {
 
     /// The text of a string.
     #[must_use]
+    #[inline]
     pub fn as_str(self) -> Option<&'d str> {
         match self.head() {
             Some(Node::String(text)) => Some(text),
@@ -195,6 +201,7 @@ impl<'d> Value<'d> {
     /// 32 bits.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
+    #[inline]
     pub fn as_u32(self) -> Option<u32> {
         match self.head()? {
             Node::Static(StaticNode::I64(number)) => u32::try_from(*number).ok(),
@@ -209,12 +216,14 @@ impl<'d> Value<'d> {
 
     /// `null`.
     #[must_use]
+    #[inline]
     pub fn is_null(self) -> bool {
         matches!(self.head(), Some(Node::Static(StaticNode::Null)))
     }
 
     /// An object, empty or not.
     #[must_use]
+    #[inline]
     pub fn is_object(self) -> bool {
         matches!(self.head(), Some(Node::Object { .. }))
     }
@@ -227,6 +236,7 @@ impl<'d> Value<'d> {
 
     /// Number of items of an array or of fields of an object, equal names included; 0 for everything else.
     #[must_use]
+    #[inline]
     pub fn len(self) -> usize {
         match self.head() {
             Some(Node::Array { len, .. } | Node::Object { len, .. }) => *len,
@@ -236,6 +246,7 @@ impl<'d> Value<'d> {
 
     /// What says nothing: `null`, `false`, zero, `""`, `[]` and `{}`.
     #[must_use]
+    #[inline]
     pub fn is_empty(self) -> bool {
         match self.head() {
             None | Some(Node::Static(StaticNode::Null | StaticNode::Bool(false))) => true,
@@ -246,6 +257,7 @@ impl<'d> Value<'d> {
         }
     }
 
+    #[inline]
     fn head(self) -> Option<&'d Node<'d>> {
         self.nodes.first()
     }
@@ -273,6 +285,7 @@ pub struct Fields<'d> {
 impl<'d> Iterator for Fields<'d> {
     type Item = (&'d str, Value<'d>);
 
+    #[inline]
     fn next(&mut self) -> Option<(&'d str, Value<'d>)> {
         if self.left == 0 {
             return None;
@@ -295,6 +308,7 @@ pub struct Items<'d> {
 impl<'d> Iterator for Items<'d> {
     type Item = Value<'d>;
 
+    #[inline]
     fn next(&mut self) -> Option<Value<'d>> {
         if self.left == 0 {
             return None;
@@ -307,6 +321,7 @@ impl<'d> Iterator for Items<'d> {
 }
 
 /// The nodes behind the subtree of the first one. A node counts the nodes below it, so nothing is descended into.
+#[inline]
 fn after<'d>(nodes: &'d [Node<'d>]) -> &'d [Node<'d>] {
     let size = match nodes.first() {
         None => 0,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::Dialect::{self, Openai, OpenaiChat};
+use crate::api::Frame;
 use crate::wire::json::Error;
 
 /// The reports of one event, each as a short text.
@@ -35,7 +36,7 @@ impl Reader for Said {
 
 fn event(dialect: Dialect, data: &str) -> Vec<String> {
     let mut said = Said::default();
-    dialect.read_event(&mut Json::new(), data.as_bytes(), &mut said).unwrap();
+    dialect.read_event(&mut Json::new(), &mut Frame::new(), data.as_bytes(), &mut said).unwrap();
     said.0
 }
 
@@ -307,7 +308,7 @@ fn what_is_no_object_is_refused_without_a_report() {
         for dialect in [OpenaiChat, Openai] {
             let mut said = Said::default();
             assert_eq!(
-                dialect.read_event(&mut Json::new(), text.as_bytes(), &mut said),
+                dialect.read_event(&mut Json::new(), &mut Frame::new(), text.as_bytes(), &mut said),
                 Err(refusal),
                 "{text}"
             );

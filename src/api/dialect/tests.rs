@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::talk::{ALONE, Fragment};
-use crate::api::{Channel, Finish, Usage};
+use crate::api::{Channel, Finish, Frame, Usage};
 
 /// Everything that is reported, in short words; parts of calls apart.
 #[derive(Default)]
@@ -57,7 +57,7 @@ fn counts(word: &str, usage: Usage) -> String {
 
 fn event(dialect: Dialect, data: &str) -> Vec<String> {
     let mut heard = Heard::default();
-    dialect.read_event(&mut Json::new(), data.as_bytes(), &mut heard).unwrap();
+    dialect.read_event(&mut Json::new(), &mut Frame::new(), data.as_bytes(), &mut heard).unwrap();
     heard.0
 }
 
@@ -102,7 +102,7 @@ fn errors_are_errors_in_every_dialect() {
         let mut heard = Heard::default();
         for data in ["", "[]", "7", "{"] {
             assert!(
-                dialect.read_event(&mut Json::new(), data.as_bytes(), &mut heard).is_err(),
+                dialect.read_event(&mut Json::new(), &mut Frame::new(), data.as_bytes(), &mut heard).is_err(),
                 "{dialect:?}"
             );
         }
@@ -346,7 +346,7 @@ fn an_embedding_is_a_vector_and_a_prompt() {
 fn parts_of_calls_are_told_with_their_place() {
     let calls = |dialect: Dialect, data: &str| {
         let mut heard = Heard::default();
-        dialect.read_event(&mut Json::new(), data.as_bytes(), &mut heard).unwrap();
+        dialect.read_event(&mut Json::new(), &mut Frame::new(), data.as_bytes(), &mut heard).unwrap();
         heard.1
     };
     let of_whole = |dialect: Dialect, body: &str| {

@@ -31,7 +31,14 @@ impl<S: Sink> Reading<'_, S> {
     pub(super) fn event(&mut self, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
         match self.answer.ask.raw.take() {
             Some(shape) => self.raw(shape, json, data),
-            None => self.answer.ask.dialect.read_event(json, data, self),
+            None => {
+                let dialect = self.answer.ask.dialect;
+                // Laid aside meanwhile, as the shape below.
+                let mut frame = self.answer.frame.take().unwrap_or_default();
+                let read = dialect.read_event(json, &mut frame, data, self);
+                self.answer.frame = Some(frame);
+                read
+            }
         }
     }
 
