@@ -11,7 +11,7 @@ use std::time::Duration;
 use monoio::io::AsyncReadRent as _;
 use tokload::mock::{Mock, Settings};
 use tokload::model;
-use tokload::pace::{self, Mode, Pace};
+use tokload::pace::{self, Kernel, Mode, Pace};
 use tokload::plan::Driver;
 use tokload::sys::affinity::pin_to;
 use tokload::sys::clock::RunClock;
@@ -26,7 +26,7 @@ const END: &[u8] = b"0\r\n\r\n";
 
 #[derive(Clone, Copy)]
 enum Way {
-    /// One epoll for all sockets, awaited by the runtime: what the shards do.
+    /// One epoll for all sockets: what the shards do. The thread sleeps in it, or on a ring in the runtime.
     OneEpoll,
     /// A task and a buffer per stream, the runtime's `read().await`.
     RuntimeReads,
@@ -40,9 +40,9 @@ fn main() {
     );
     for streams in [64, 256, 1024] {
         let ways = [
-            (Way::OneEpoll, Driver::Auto),
+            (Way::OneEpoll, Driver::IoUring),
             (Way::OneEpoll, Driver::Epoll),
-            (Way::RuntimeReads, Driver::Auto),
+            (Way::RuntimeReads, Driver::IoUring),
             (Way::RuntimeReads, Driver::Epoll),
         ];
         let mut least = [f64::INFINITY; 4];
@@ -68,9 +68,9 @@ fn measure(way: Way, driver: Driver, streams: usize) -> f64 {
         let _ = pin_to(0);
         let sockets = open(address, streams);
         let cpu = thread_cpu_ns();
-        pace::block_on(driver, |_| async move {
+        pace::block_on(driver, |kernel| async move {
             match way {
-                Way::OneEpoll => one_epoll(sockets).await,
+                Way::OneEpoll => one_epoll(sockets, kernel).await,
                 Way::RuntimeReads => runtime_reads(sockets).await,
             }
         })
@@ -98,8 +98,8 @@ fn open(address: SocketAddr, streams: usize) -> Vec<TcpStream> {
     (0..streams).map(open).collect()
 }
 
-async fn one_epoll(streams: Vec<TcpStream>) {
-    let mut pace = Pace::new(RunClock::start(), Mode::Sleep).expect("a pace");
+async fn one_epoll(streams: Vec<TcpStream>, kernel: Kernel) {
+    let mut pace = Pace::new(RunClock::start(), Mode::Sleep, kernel).expect("a pace");
     let sockets: Vec<Socket> =
         streams.into_iter().map(|s| Socket::adopt(s.into()).expect("a socket")).collect();
     for (token, socket) in sockets.iter().enumerate() {

@@ -24,7 +24,7 @@ use crate::load::{LoadEngine, Setup, Target, probe};
 use crate::metrics::Record;
 use crate::mock::Paper;
 use crate::pace::Kernel;
-use crate::plan::{Driver, Plan, Secrets};
+use crate::plan::{Plan, Secrets};
 use crate::report::selftest::plan_beyond;
 use crate::run::{Event, LevelResult};
 use crate::run_file::schema::{
@@ -175,9 +175,6 @@ impl Session {
         notes.extend(quoted.as_ref().and_then(|block| plan_beyond(plan, block)));
         let environment =
             EnvironmentBlock { selftest: quoted, ..self.environment(plan, (&engine, &cores, limit)) };
-        if plan.client.driver == Driver::Auto && engine.kernel() == Kernel::Epoll {
-            notes.push("the kernel refuses io_uring here: the epoll driver is used".to_owned());
-        }
         spools.begin(&self.head(plan, ready.facts.clone(), environment.clone()))?;
         let telemetry = telemetry::start(plan, ready, self.clock)?;
         let lookers = (&files.watching, interrupts, Some(&telemetry));

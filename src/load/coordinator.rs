@@ -576,7 +576,7 @@ fn shard_thread(
     // Pinned before the runtime and its buffers exist, so that their memory is this core's.
     let core = part.core.filter(|core| pin_to(*core));
     pace::block_on(driver, |kernel| async move {
-        let pace = match Pace::new(clock, Mode::Sleep) {
+        let pace = match Pace::new(clock, Mode::Sleep, kernel) {
             Ok(pace) => pace,
             Err(error) => {
                 // Nobody listens only if the coordinator has gone.

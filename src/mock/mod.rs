@@ -199,7 +199,7 @@ fn serve(house: &Arc<House>, index: usize, door: Door, tell: &Sender<io::Result<
         }
     }
     pace::block_on(house.settings.driver, |kernel| async move {
-        let pace = Pace::new(house.clock, house.settings.timer)?;
+        let pace = Pace::new(house.clock, house.settings.timer, kernel)?;
         let waker = pace.waker();
         let desk = Desk::new(Arc::clone(house), index, Arc::clone(&waker));
         let shard = Shard::new(desk, pace, door)?;

@@ -50,7 +50,7 @@ pub struct Burn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
-    /// io_uring where allowed, else epoll.
+    /// The one that costs less per event: epoll.
     #[default]
     Auto,
     /// epoll.

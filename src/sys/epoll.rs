@@ -35,6 +35,8 @@ pub struct Ready {
 pub struct Epoll {
     fd: OwnedFd,
     events: Vec<epoll::Event>,
+    /// A wait has fetched events that no poll has given yet.
+    waited: bool,
 }
 
 impl Epoll {
@@ -44,7 +46,7 @@ impl Epoll {
     /// The system has no descriptor left.
     pub fn new(batch: usize) -> io::Result<Epoll> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Epoll { fd, events: Vec::with_capacity(batch) })
+        Ok(Epoll { fd, events: Vec::with_capacity(batch), waited: false })
     }
 
     /// A second descriptor of the same instance, to be waited on by the runtime.
@@ -79,16 +81,32 @@ impl Epoll {
         Ok(epoll::delete(&self.fd, source)?)
     }
 
-    /// Fetches what is ready now, without waiting, and gives the number of events.
+    /// Fetches what is ready now, without waiting, and gives the number of events. After [`Epoll::wait`] these are what it
+    /// has fetched, without a call.
     ///
     /// # Errors
     /// None in practice: an interrupted call is answered with 0.
     pub fn poll(&mut self) -> io::Result<usize> {
+        if !std::mem::take(&mut self.waited) {
+            self.fetch(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        }
+        Ok(self.events.len())
+    }
+
+    /// Blocks the thread until something is ready, or the call is interrupted. The next [`Epoll::poll`] gives what it was.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.fetch(None)?;
+        self.waited = true;
+        Ok(())
+    }
+
+    fn fetch(&mut self, timeout: Option<&Timespec>) -> io::Result<()> {
         self.events.clear();
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match epoll::wait(&self.fd, rustix::buffer::spare_capacity(&mut self.events), Some(&now)) {
-            Ok(_) => Ok(self.events.len()),
-            Err(rustix::io::Errno::INTR) => Ok(0),
+        match epoll::wait(&self.fd, rustix::buffer::spare_capacity(&mut self.events), timeout) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokload::api::{
-    Channel, Dialect, Finish, NotAnObject, Reader, Usage, error_message, fuzz_json_scan, names_field,
+    Channel, Dialect, Finish, Frame, NotAnObject, Reader, Usage, error_message, fuzz_json_scan, names_field,
 };
 use tokload::wire::json::Json;
 
@@ -155,6 +155,7 @@ fn assemble(dialect: Dialect, response: &Response) -> Answer {
         answer.close_event(0, outcome);
         return answer;
     }
+    let mut frame = Frame::new();
     for (place, event) in response.events().into_iter().enumerate() {
         if event.data == b"[DONE]" {
             break;
@@ -166,7 +167,7 @@ fn assemble(dialect: Dialect, response: &Response) -> Answer {
         if event.data == b"null" {
             continue;
         }
-        let outcome = dialect.read_event(&mut json, &event.data, &mut answer);
+        let outcome = dialect.read_event(&mut json, &mut frame, &event.data, &mut answer);
         answer.close_event(place, outcome);
         if answer.errors > 0 || answer.refused > 0 {
             break;

@@ -193,12 +193,17 @@ fn a_stream_holds_the_tokens_asked_for_and_its_usage() {
 fn every_driver_thread_count_and_timer_serves() {
     for (driver, workers, timer) in [
         (Driver::Epoll, 1, Mode::Sleep),
-        (Driver::Auto, 3, Mode::Sleep),
-        (Driver::Epoll, 2, Mode::Sleep),
-        (Driver::Auto, 1, Mode::Busy),
+        (Driver::IoUring, 3, Mode::Sleep),
+        (Driver::Auto, 2, Mode::Sleep),
+        (Driver::IoUring, 1, Mode::Busy),
     ] {
-        let mock = Mock::start(Settings { driver, workers, timer, ..quick() }).unwrap();
-        assert!(driver == Driver::Auto || mock.kernel() == Kernel::Epoll);
+        let started = Mock::start(Settings { driver, workers, timer, ..quick() });
+        if driver == Driver::IoUring && started.is_err() {
+            // A kernel or a container may refuse it.
+            continue;
+        }
+        let mock = started.unwrap();
+        assert_eq!(mock.kernel() == Kernel::IoUring, driver == Driver::IoUring);
         let mut clients: Vec<Client> = (0..20).map(|_| Client::to(&mock)).collect();
         for client in &mut clients {
             client.send(&post(CHAT, &chat(&json!({"max_tokens": 5}))));

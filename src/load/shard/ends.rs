@@ -166,14 +166,14 @@ mod tests {
     use crate::load::leg::Leg;
     use crate::load::requests::{Requests, tests::leg};
     use crate::load::shard::Equipment;
-    use crate::pace::{Mode, Pace, block_on};
+    use crate::pace::{Kernel, Mode, Pace, block_on};
     use crate::plan::Driver;
     use crate::sys::clock::RunClock;
 
     /// A shard, and the books of a leg that has begun at zero, ends after 1 s and has one send planned for then less
     /// 1 ns.
     fn at_the_end() -> (Shard, Work) {
-        let pace = Pace::new(RunClock::start(), Mode::Sleep).unwrap();
+        let pace = Pace::new(RunClock::start(), Mode::Sleep, Kernel::Epoll).unwrap();
         let equipment = Equipment {
             place: 0,
             core: None,
