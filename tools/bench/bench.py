@@ -38,6 +38,7 @@ def options():
     parser.add_argument("--repeats", type=int, help="turns of each; default 5, with --quick 1")
     parser.add_argument("--seeds", type=int, help="turns of the open loop; default as --repeats")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter loads, about two minutes")
+    parser.add_argument("--real-time", action="store_true", help="SCHED_FIFO for both sides, for a machine that others use as well; needs root")
     parser.add_argument("--json", metavar="FILE", help="also every run, as a line of JSON")
     parser.add_argument("--client-core", type=int, default=0)
     parser.add_argument("--server-core", type=int, default=1)
@@ -53,7 +54,7 @@ def main():
     if repeats < 1 or (asked.seeds or 1) < 1:
         parser.error("--repeats and --seeds are at least 1")
     cores = machine.Cores(*(core if core in os.sched_getaffinity(0) else parser.error(f"there is no core {core} here: name others with --client-core and --server-core")
-                            for core in (asked.client_core, asked.server_core)))
+                            for core in (asked.client_core, asked.server_core)), asked.real_time)
     found, missing = present(names, commands(parser, asked))
     machine.adopt_orphans()
     machine.raise_descriptor_limit()
@@ -120,11 +121,11 @@ def heading(found, missing, cores, repeats, quick):
     now = datetime.datetime.now(datetime.timezone.utc)
     lines = [f"{now:%Y-%m-%d %H:%M} UTC, {machine.description()}.",
              f"Client on core {cores.client}, server on core {cores.server}{', the same' if cores.client == cores.server else ''}, "
-             f"{f'niceness {machine.NICENESS}' if cores.niced else 'no niceness (that takes privileges)'}; loopback; {repeats} turn{'s' if repeats > 1 else ''} of each"
+             f"{cores.priority}; loopback; {repeats} turn{'s' if repeats > 1 else ''} of each"
              f"{', quick' if quick else ''}.",
              f"Measured: {', '.join(version_of(tool) for tool in found)}."]
     if missing:
-        lines.append("Not installed: " + ", ".join(f"{tool.name} (`--tool {tool.name}=COMMAND` or {tool.variable})" for tool in missing) + ".")
+        lines.append("Not installed: " + ", ".join(f"{tool.name} ({tool.variable})" for tool in missing) + "; `--tool NAME=COMMAND` or the variable names one.")
     return lines
 
 
@@ -133,7 +134,7 @@ def closing(bench):
         return ["Nothing was run."]
     lines = [f"Other work on this machine used {min(bench.others):.2f} to {max(bench.others):.2f} cores during the runs."]
     if bench.disturbed:
-        lines.append(f"{bench.disturbed} of {len(bench.others)} runs were disturbed (more than {OTHERS_MAX:.2f}) when repeated as well: \\* marks their rows.")
+        lines.append(f"{bench.disturbed} of {len(bench.others)} runs were disturbed (more than {OTHERS_MAX:.2f}), which \\* marks.")
     return lines
 
 

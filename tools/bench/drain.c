@@ -50,7 +50,7 @@ typedef struct {
 typedef struct { int64_t *ns; size_t n, room; } Series;
 
 static Conn *conns;
-static int conn_count, busy_count, *idle, idle_count, epoll_fd, timer_fd = -1;
+static int conn_count, conn_room, busy_count, *idle, idle_count, epoll_fd, timer_fd = -1;
 static char request[1024], *buffer;
 static size_t request_bytes, answer_bytes;
 static long started, finished, failed, recvs, wakeups;
@@ -115,6 +115,11 @@ static void open_conn(void) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     struct epoll_event event = { .events = EPOLLIN, .data.u32 = (uint32_t)conn_count };
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event)) fail("epoll_ctl");
+    if (conn_count == conn_room) {
+        conn_room = conn_room ? 2 * conn_room : 1024;
+        conns = grown(conns, (size_t)conn_room * sizeof *conns);
+        idle = grown(idle, (size_t)conn_room * sizeof *idle);
+    }
     conns[conn_count] = (Conn) { .fd = fd };
     idle[idle_count++] = conn_count++;
 }
@@ -209,7 +214,7 @@ static void open_loop(void) {
             uint64_t expirations;
             if (read(timer_fd, &expirations, sizeof expirations) < 0 && errno != EAGAIN) fail("read");
             while (started < requests && plan[started] <= now_ns()) {
-                if (!idle_count) { fputs("all connections are busy: give more with -c\n", stderr); exit(1); }
+                if (!idle_count) open_conn();
                 long number = started;
                 sent[number] = send_request(&conns[idle[--idle_count]]);
             }
@@ -262,8 +267,6 @@ int main(int count, char **words) {
     int body_bytes = sprintf(body, "{\"model\":\"ref-model\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"stream\":%s,\"max_tokens\":%d%s}", plain ? "false" : "true", tokens,
         plain ? "" : ",\"stream_options\":{\"include_usage\":true}");
     request_bytes = (size_t)sprintf(request, "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s", body_bytes, body);
-    conns = grown(NULL, (size_t)asked * sizeof *conns);
-    idle = grown(NULL, (size_t)asked * sizeof *idle);
     buffer = grown(NULL, buffer_bytes);
     if ((epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0) fail("epoll");
     while (conn_count < asked) open_conn();

@@ -21,7 +21,7 @@ def firehose(bench):
         tokens = tool.firehose_tokens // (4 if bench.quick else 1)
         return Load(FIREHOSE_STREAMS, 2 * FIREHOSE_STREAMS, tokens, seconds=2, seed=turn + 1)
 
-    runs = bench.turns(tools, Case("firehose", f"{FIREHOSE_STREAMS} streams", load, ("--firehose", "--timer", "fd"), 120))
+    runs = bench.turns(tools, Case("firehose", f"{FIREHOSE_STREAMS} streams", load, ("--firehose",), 120, timer="fd"))
     costs = {tool.name: [cost(bench, tool, run, run.events) for run in runs[tool.name]] for tool in tools}
     peers = [middle for name, values in costs.items() if not own(name) and (middle := median(values))]
     rows = []
@@ -63,7 +63,7 @@ def requests(bench):
         def load(_tool, turn):
             return Load(streams, count, 1, prompt=1, streaming=False, seconds=2, seed=turn + 1)
 
-        runs = bench.turns(tools, Case("requests", f"{streams} connections", load, ("--plain", "--timer", "fd"), 120))
+        runs = bench.turns(tools, Case("requests", f"{streams} connections", load, ("--plain",), 120, timer="fd"))
         costs = {tool.name: [cost(bench, tool, run, run.truth.counted["completed"]) for run in runs[tool.name]] for tool in tools}
         for tool in tools:
             of = runs[tool.name]
@@ -89,7 +89,7 @@ def open_loop(bench):
     tools = bench.those_that("rate")
     count = RATE_REQUESTS // (4 if bench.quick else 1)
     load = Load(RATE_STREAMS, count, RATE_TOKENS, rate=RATE, seconds=count / RATE, stamps=True)
-    server = ("--timer", "busy", "--ttft", 50_000, "--itl", 20_000)
+    server = ("--ttft", 50_000, "--itl", 20_000)
     runs = bench.turns(tools, Case("open", f"{RATE:.0f}/s", lambda _, turn: replace(load, seed=turn + 1), server, 60 + 4 * count / RATE, dump=True), bench.seeds)
     rows = []
     for tool in tools:
@@ -137,11 +137,11 @@ FOOT_HEAD = ["tool", "start to first request ms", "run of one request ms", "its 
 
 def footprint(bench):
     tools = bench.those_that("stream")
-    single = Case("start", "one request", lambda *_: Load(), ("--timer", "busy", "--ttft", 1000, "--itl", 1000), 60)
+    single = Case("start", "one request", lambda *_: Load(), ("--ttft", 1000, "--itl", 1000), 60)
     starts = bench.turns(tools, single, max(bench.repeats, 3))
     waves = 1 if bench.quick else FOOT_WAVES
     load = Load(FOOT_STREAMS, FOOT_STREAMS * waves, FOOT_TOKENS, seconds=waves * 1.5)
-    many = Case("memory", f"{FOOT_STREAMS} streams", lambda *_: load, ("--timer", "busy", "--ttft", 200_000, "--itl", 20_000), 90, memory=True)
+    many = Case("memory", f"{FOOT_STREAMS} streams", lambda *_: load, ("--ttft", 200_000, "--itl", 20_000), 90, memory=True)
     # Looking at memory costs CPU time, which is not measured here: once is enough where peaks do not vary.
     peaks = bench.turns(tools, many, min(bench.repeats, 3))
     rows, rss = [], {tool.name: [run.ended.peak_rss_kib * 1024 / 1e6 for run in peaks[tool.name] if not run.error] for tool in tools}

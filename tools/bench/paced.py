@@ -41,7 +41,7 @@ class Pace:
 
     def case(self, measure, stamps, *server):
         load = Load(self.streams, self.streams * self.waves, self.tokens, seconds=self.seconds, stamps=stamps)
-        options = ("--timer", "busy", "--ttft", TTFT_MS * 1000, "--itl", self.itl_ms * 1000, *server)
+        options = ("--ttft", TTFT_MS * 1000, "--itl", self.itl_ms * 1000, *server)
         return Case(measure, self.label, lambda _, turn: replace(load, seed=turn + 1), options, 40 + 5 * self.seconds, dump=stamps)
 
 
