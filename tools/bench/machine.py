@@ -196,7 +196,7 @@ class MemoryWatch:
     def _watch(self):
         while not self.ended.wait(MEMORY_EVERY_S):
             processes = descendants(self.pid)
-            self.rss = max([self.rss, *(_kib(pid, "status", "VmHWM:") for pid in processes)])
+            self.rss = max([self.rss, *map(peak_kib, processes)])
             self.pss = max(self.pss, sum(_kib(pid, "smaps_rollup", "Pss:") for pid in processes))
 
     def stop(self):
@@ -204,6 +204,12 @@ class MemoryWatch:
         self.ended.set()
         self.thread.join()
         return self.rss, self.pss
+
+
+def peak_kib(pid):
+    """Peak resident memory of a running process since it was executed; what wait4 says of a child is at least that of
+    the process that started it."""
+    return _kib(pid, "status", "VmHWM:")
 
 
 def _kib(pid, file, name):
