@@ -78,6 +78,13 @@ class Cores:
         else:
             os.setpriority(os.PRIO_PROCESS, 0, 0)
 
+    def lift(self, pid):
+        """Where the kernel groups processes by session for fairness (sched_autogroup), niceness counts within one only: the
+        group of a program that was started in a session of its own is made nice as well."""
+        if self.niced:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as group:
+                group.write(str(NICENESS))
+
     @contextlib.contextmanager
     def taken(self, core):
         """Whatever is started inside runs on `core`."""
@@ -125,18 +132,23 @@ def run(argv, cores, folder, limit_s, env=None, memory=False):
     # Files, not pipes: reading a pipe would wake this script on the measured cores.
     out_path, err_path = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
     with open(out_path, "w") as out, open(err_path, "w") as err:
+        others = set(descendants(os.getpid()))
         used, busy = resource.getrusage(resource.RUSAGE_CHILDREN), busy_s()
         with cores.taken(cores.client):
             started_ns = time.monotonic_ns()
             process = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
                                        env={**os.environ, "NO_COLOR": "1", **(env or {})}, start_new_session=True)
+        cores.lift(process.pid)
         watch = MemoryWatch(process.pid) if memory else None
-        timed_out = not _ends_within(process.pid, limit_s)
-        if timed_out:
-            _kill_group(process.pid)
-        process.wait()
-        wall_s = (time.monotonic_ns() - started_ns) / 1e9
-        _end_orphans(process.pid)
+        timed_out = True
+        try:
+            timed_out = not _ends_within(process.pid, limit_s)
+        finally:                                 # an interrupt of this script ends what it started, too
+            if timed_out:
+                _kill_group(process.pid)
+            process.wait()
+            wall_s = (time.monotonic_ns() - started_ns) / 1e9
+            _end_orphans(others)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         busy = busy_s() - busy
     return Ended(process.returncode, timed_out, wall_s, after.ru_utime - used.ru_utime, after.ru_stime - used.ru_stime, started_ns,
@@ -158,13 +170,12 @@ def _kill_group(group):
         os.killpg(group, signal.SIGKILL)
 
 
-def _end_orphans(session):
-    """Ends and reaps what a tool left behind: processes of its session, which are this process's children by now."""
-    for pid in descendants(os.getpid())[1:]:
+def _end_orphans(others):
+    """Ends and reaps what a tool left behind, which this process has adopted: all below it but for `others`."""
+    for pid in set(descendants(os.getpid())) - others:
         with contextlib.suppress(OSError):
-            if os.getsid(pid) == session:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _text(path):

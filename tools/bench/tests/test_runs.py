@@ -201,7 +201,7 @@ class Turns(unittest.TestCase):
     def test_what_a_tool_leaves_behind_is_ended(self):
         machine.adopt_orphans()
         with tempfile.TemporaryDirectory() as folder:
-            ended = machine.run(["/bin/sh", "-c", "(sleep 60 & echo $!); exit 0"], CORES, folder, 10)
+            ended = machine.run(["/bin/sh", "-c", "(setsid sleep 60 & echo $!); exit 0"], CORES, folder, 10)
         left = int(ended.out)
         self.assertFalse(os.path.exists(f"/proc/{left}"))
 
