@@ -27,23 +27,39 @@ def tokenizer():
     names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
     return {
         "tokenizer.json": {
-            "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None, "decoder": None,
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "normalizer": None,
+            "post_processor": None,
+            "decoder": None,
             "added_tokens": [{"id": number, "content": text, **special} for number, text in enumerate(SPECIALS)],
             "pre_tokenizer": {"type": "WhitespaceSplit"},
             "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
         },
-        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", **names, "model_max_length": 1 << 20,
-                                  "clean_up_tokenization_spaces": False,
-                                  "chat_template": "{% for m in messages %}{{ m['content'] }} {% endfor %}"},
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            **names,
+            "model_max_length": 1 << 20,
+            "clean_up_tokenization_spaces": False,
+            "chat_template": "{% for m in messages %}{{ m['content'] }} {% endfor %}",
+        },
         "special_tokens_map.json": names,
-        "config.json": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": len(vocabulary), "n_positions": 1 << 20},
+        "config.json": {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            "vocab_size": len(vocabulary),
+            "n_positions": 1 << 20,
+        },
     }
 
 
 def prompts():
     known = words()
     texts = (" ".join(known[(first * 31 + at) % WORDS] for at in range(512)) for first in range(PROMPTS))
-    return [{"id": str(number), "conversations": [{"role": "user", "content": text}]} for number, text in enumerate(texts)]
+    return [
+        {"id": str(number), "conversations": [{"role": "user", "content": text}]} for number, text in enumerate(texts)
+    ]
 
 
 def make(folder):

@@ -26,13 +26,14 @@ MEMORY_EVERY_S = 0.05
 @dataclass
 class Ended:
     """A program that has ended. Times in s, memory in KiB (0 where it was not asked for)."""
+
     status: int
     timed_out: bool
     wall_s: float
     user_s: float
     sys_s: float
-    started_ns: int      # CLOCK_MONOTONIC, just before it was started
-    busy_s: float        # CPU time of everything on the machine meanwhile
+    started_ns: int  # CLOCK_MONOTONIC, just before it was started
+    busy_s: float  # CPU time of everything on the machine meanwhile
     out: str
     err: str
     peak_rss_kib: int = 0
@@ -46,7 +47,9 @@ class Ended:
 @dataclass
 class Cores:
     """Which core each side has, and whether it goes before other work: `niced` where that is allowed, or `real_time`
-    (SCHED_FIFO), before everything else. The server must not spin then: the kernel throttles a loop that never sleeps."""
+    (SCHED_FIFO), before everything else. The server must not spin then: the kernel throttles a loop that never sleeps.
+    """
+
     client: int
     server: int
     real_time: bool = False
@@ -64,7 +67,11 @@ class Cores:
 
     @property
     def priority(self):
-        return "real-time priority" if self.real_time else f"niceness {NICENESS}" if self.niced else "no priority, which takes privileges"
+        return (
+            "real-time priority"
+            if self.real_time
+            else f"niceness {NICENESS}" if self.niced else "no priority, which takes privileges"
+        )
 
     def _before_others(self):
         if self.real_time:
@@ -136,14 +143,21 @@ def run(argv, cores, folder, limit_s, env=None, memory=False):
         used, busy = resource.getrusage(resource.RUSAGE_CHILDREN), busy_s()
         with cores.taken(cores.client):
             started_ns = time.monotonic_ns()
-            process = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
-                                       env={**os.environ, "NO_COLOR": "1", **(env or {})}, start_new_session=True)
+            process = subprocess.Popen(
+                list(map(str, argv)),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env={**os.environ, "NO_COLOR": "1", **(env or {})},
+                start_new_session=True,
+            )
         cores.lift(process.pid)
         watch = MemoryWatch(process.pid) if memory else None
         timed_out = True
         try:
             timed_out = not _ends_within(process.pid, limit_s)
-        finally:                                 # an interrupt of this script ends what it started, too
+        finally:  # an interrupt of this script ends what it started, too
             if timed_out:
                 _kill_group(process.pid)
             process.wait()
@@ -151,8 +165,18 @@ def run(argv, cores, folder, limit_s, env=None, memory=False):
             _end_orphans(others)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         busy = busy_s() - busy
-    return Ended(process.returncode, timed_out, wall_s, after.ru_utime - used.ru_utime, after.ru_stime - used.ru_stime, started_ns,
-                 busy, _text(out_path), _text(err_path), *(watch.stop() if watch else ()))
+    return Ended(
+        process.returncode,
+        timed_out,
+        wall_s,
+        after.ru_utime - used.ru_utime,
+        after.ru_stime - used.ru_stime,
+        started_ns,
+        busy,
+        _text(out_path),
+        _text(err_path),
+        *(watch.stop() if watch else ()),
+    )
 
 
 def _ends_within(pid, limit_s):
@@ -233,6 +257,9 @@ def _kib(pid, file, name):
 
 def description():
     """The machine in one line: processor, cores, memory, kernel."""
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    model = next(
+        (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
     total = next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemTotal:"))
     return f"{model}, {os.cpu_count()} cores, {total / 2**20:.0f} GiB, Linux {platform.release().split('-')[0]}"

@@ -59,8 +59,13 @@ class Server:
         argv = [built("reference"), "--port", port, *options, *(["--dump", dump] if dump else [])]
         self.base, self.port, self.dump = f"http://127.0.0.1:{port}", port, dump
         with cores.taken(cores.server):
-            self.process = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(
+                list(map(str, argv)),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
         cores.lift(self.process.pid)
         for _ in range(200):
             # Only a connection: a request would count.

@@ -30,7 +30,9 @@ def ks_two(one, other):
     one, other = sorted(one), sorted(other)
     if not one or not other:
         return None
-    return max(abs(bisect.bisect_right(one, at) / len(one) - bisect.bisect_right(other, at) / len(other)) for at in one + other)
+    return max(
+        abs(bisect.bisect_right(one, at) / len(one) - bisect.bisect_right(other, at) / len(other)) for at in one + other
+    )
 
 
 def ks_exponential(values, mean):

@@ -28,20 +28,22 @@ MODEL = "ref-model"
 @dataclass(frozen=True)
 class Load:
     """What a tool is asked to do."""
+
     streams: int = 1
     requests: int = 1
     tokens: int = 1
-    prompt: int = 32            # words of a prompt
-    rate: float = 0.0           # Poisson arrivals per second, instead of a closed loop
-    seconds: float = 1.0        # about how long it takes, for tools that cannot count
+    prompt: int = 32  # words of a prompt
+    rate: float = 0.0  # Poisson arrivals per second, instead of a closed loop
+    seconds: float = 1.0  # about how long it takes, for tools that cannot count
     streaming: bool = True
-    stamps: bool = False        # the drain-only client stamps its reads, and reports are wanted with records
+    stamps: bool = False  # the drain-only client stamps its reads, and reports are wanted with records
     seed: int = 1
 
 
 @dataclass(frozen=True)
 class Started:
     """One start of a tool: where it sends, its own empty folder, and what is in `local` for tools that look for files."""
+
     load: Load
     base: str
     folder: str
@@ -54,9 +56,10 @@ class Started:
 @dataclass(frozen=True)
 class Tool:
     """A load generator. `argv` follows its command; `read` gets (Started, standard output)."""
+
     name: str
-    variable: str               # environment variable that holds its command
-    program: tuple              # the command if that is on PATH; () if it has no program of its own
+    variable: str  # environment variable that holds its command
+    program: tuple  # the command if that is on PATH; () if it has no program of its own
     argv: Callable
     read: Callable
     takes: frozenset = frozenset({"stream", "rate"})
@@ -83,20 +86,42 @@ class Tool:
         """Bytes of its binary; None for a script."""
         path = os.path.realpath(self.command[0])
         with open(path, "rb") as file:
-            return os.path.getsize(path) if file.read(4) == b"\x7fELF" and "python" not in os.path.basename(path) else None
+            return (
+                os.path.getsize(path) if file.read(4) == b"\x7fELF" and "python" not in os.path.basename(path) else None
+            )
 
 
 # ---- tokload --------------------------------------------------------------------------------------------------------
 def tokload_argv(*more):
     def argv(s):
         load = s.load
-        words = ["run", "--base-url", s.base, "--workers", 1, "--quiet", "--output-file", s.file("run.json"), "--num-warmups", 0,
-                 "--goodput", "none", "--seed", load.seed, "--random-input-len", load.prompt, "--random-output-len", load.tokens,
-                 "--num-prompts", load.requests]
+        words = [
+            "run",
+            "--base-url",
+            s.base,
+            "--workers",
+            1,
+            "--quiet",
+            "--output-file",
+            s.file("run.json"),
+            "--num-warmups",
+            0,
+            "--goodput",
+            "none",
+            "--seed",
+            load.seed,
+            "--random-input-len",
+            load.prompt,
+            "--random-output-len",
+            load.tokens,
+            "--num-prompts",
+            load.requests,
+        ]
         words += ["--request-rate", load.rate] if load.rate else ["--max-concurrency", load.streams]
         words += [] if load.streaming else ["--no-streaming", "--num-dataset-entries", 1]
         words += ["--save-detailed"] if load.stamps else []
         return [*words, *more]
+
     return argv
 
 
@@ -146,8 +171,17 @@ def variants(tokload, text):
     if "--runtime" in text:
         ways |= {f"runtime {name}": ["--runtime", name] for name in runtimes(text)}
     stamps = {"kernel": "both", "user": "user"}
-    return [Tool(**{**tokload.__dict__, "name": f"tokload, {way}, {name} stamps", "argv": tokload_argv(*words, "--timestamps", stamp)})
-            for way, words in ways.items() for name, stamp in stamps.items()]
+    return [
+        Tool(
+            **{
+                **tokload.__dict__,
+                "name": f"tokload, {way}, {name} stamps",
+                "argv": tokload_argv(*words, "--timestamps", stamp),
+            }
+        )
+        for way, words in ways.items()
+        for name, stamp in stamps.items()
+    ]
 
 
 def runtimes(text):
@@ -173,16 +207,33 @@ def drain_read(s, out):
     if said["finished"] != s.load.requests:
         raise ValueError(f"{said['finished']} of {s.load.requests} requests were answered")
     found = {key: said.get(key) for key in said if key.startswith(("ttft", "tpot", "itl"))}
-    found |= {"seconds": said["seconds"], "requests_s": said["finished"] / said["seconds"], "cpu_s": said["cpu_user_s"] + said["cpu_sys_s"]}
+    found |= {
+        "seconds": said["seconds"],
+        "requests_s": said["finished"] / said["seconds"],
+        "cpu_s": said["cpu_user_s"] + said["cpu_sys_s"],
+    }
     if s.load.rate:
         with open(s.file("sends.csv")) as lines:
             sends = [tuple(map(int, line.split(","))) for line in list(lines)[1:]]
         late = [sent - planned for planned, sent in sends]
-        found |= {"planned_s": [planned / 1e9 for planned, _ in sends], "delay_p50": server.ms(rank(late, 0.5)), "delay_p99": server.ms(rank(late, 0.99))}
+        found |= {
+            "planned_s": [planned / 1e9 for planned, _ in sends],
+            "delay_p50": server.ms(rank(late, 0.5)),
+            "delay_p99": server.ms(rank(late, 0.99)),
+        }
     return found
 
 
 OWN = [
     Tool("drain", "DRAIN", (), drain_argv, drain_read, frozenset({"stream", "rate", "plain"}), 200_000),
-    Tool("tokload", "TOKLOAD", ("tokload",), tokload_argv(), tokload_read, frozenset({"stream", "rate", "plain"}), 200_000, tokload_env),
+    Tool(
+        "tokload",
+        "TOKLOAD",
+        ("tokload",),
+        tokload_argv(),
+        tokload_read,
+        frozenset({"stream", "rate", "plain"}),
+        200_000,
+        tokload_env,
+    ),
 ]

@@ -30,6 +30,7 @@ TRIVIAL_LIMIT_S = 60
 @dataclass(frozen=True)
 class Case:
     """One load on a server set for it. `load` may depend on the tool."""
+
     measure: str
     label: str
     load: Callable
@@ -37,12 +38,13 @@ class Case:
     limit_s: float
     dump: bool = False
     memory: bool = False
-    timer: str = ""             # the server's, where it need not wait for moments
+    timer: str = ""  # the server's, where it need not wait for moments
 
 
 @dataclass
 class Run:
     """What came of one run. `error` says in words what went wrong; then only times and CPU hold."""
+
     tool: str
     measure: str
     label: str
@@ -65,9 +67,19 @@ class Run:
     def as_json(self):
         ended = {key: value for key, value in asdict(self.ended).items() if key not in ("out", "err")}
         report = {key: value for key, value in self.report.items() if key != "planned_s"}
-        return {"tool": self.tool, "measure": self.measure, "label": self.label, "turn": self.turn, "load": asdict(self.load),
-                "others": round(self.others, 3), "error": self.error, **ended, "report": report, "truth": self.truth.counted,
-                "latencies": self.truth.latencies(self.load.tokens)}
+        return {
+            "tool": self.tool,
+            "measure": self.measure,
+            "label": self.label,
+            "turn": self.turn,
+            "load": asdict(self.load),
+            "others": round(self.others, 3),
+            "error": self.error,
+            **ended,
+            "report": report,
+            "truth": self.truth.counted,
+            "latencies": self.truth.latencies(self.load.tokens),
+        }
 
 
 class Bench:
@@ -93,7 +105,11 @@ class Bench:
             for tool in tools:
                 if any(run.error for run in runs[tool.name]):
                     continue
-                print(f"{case.measure}, {case.label}, turn {turn + 1} of {repeats}: {tool.name}", file=sys.stderr, flush=True)
+                print(
+                    f"{case.measure}, {case.label}, turn {turn + 1} of {repeats}: {tool.name}",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 runs[tool.name].append(self.quiet(tool, case, turn))
         return runs
 
@@ -122,10 +138,14 @@ class Bench:
 
     def _run(self, tool, case, turn, out, dump):
         load = case.load(tool, turn)
-        reference = server.Server((*case.server, "--timer", case.timer or self.cores.timer), self.cores, self.ports.take(), dump)
+        reference = server.Server(
+            (*case.server, "--timer", case.timer or self.cores.timer), self.cores, self.ports.take(), dump
+        )
         started = Started(load, reference.base, out, self.local)
         try:
-            ended = machine.run([*tool.command, *tool.argv(started)], self.cores, out, case.limit_s, tool.env(started), case.memory)
+            ended = machine.run(
+                [*tool.command, *tool.argv(started)], self.cores, out, case.limit_s, tool.env(started), case.memory
+            )
         finally:
             truth = reference.stop()
         others = min(max(0.0, (ended.busy_s - ended.cpu_s - truth.cpu_s - TICKS_S) / ended.wall_s), os.cpu_count())
@@ -146,7 +166,10 @@ class Bench:
         if tool.name not in self.trivial_s:
             case = Case("start", "one request", lambda *_: Load(), ("--ttft", 1000, "--itl", 1000), TRIVIAL_LIMIT_S)
             runs = [run for run in (self.quiet(tool, case, turn) for turn in range(TRIVIAL_RUNS)) if not run.error]
-            self.trivial_s[tool.name] = (median(run.ended.user_s for run in runs) or 0.0, median(run.ended.sys_s for run in runs) or 0.0)
+            self.trivial_s[tool.name] = (
+                median(run.ended.user_s for run in runs) or 0.0,
+                median(run.ended.sys_s for run in runs) or 0.0,
+            )
         return self.trivial_s[tool.name]
 
 

@@ -60,10 +60,12 @@ class Readers(unittest.TestCase):
                     self.assertEqual(any("200.0" in word for word in words), bool(load.rate), words)
 
     def test_records_of_tokload_give_the_plan_and_what_began_after_a_second(self):
-        records = [{"plan_ms": 0.0, "start_ms": 1.0, "first_ms": 51.0, "kernel_first_ms": 50.5},
-                   {"plan_ms": 900.0, "start_ms": 1000.9, "first_ms": 1100.9, "kernel_first_ms": None},
-                   {"plan_ms": 1000.0, "start_ms": 1001.0, "first_ms": 1031.0, "kernel_first_ms": 1030.0},
-                   {"plan_ms": 1100.0, "start_ms": 1101.0, "first_ms": None}]
+        records = [
+            {"plan_ms": 0.0, "start_ms": 1.0, "first_ms": 51.0, "kernel_first_ms": 50.5},
+            {"plan_ms": 900.0, "start_ms": 1000.9, "first_ms": 1100.9, "kernel_first_ms": None},
+            {"plan_ms": 1000.0, "start_ms": 1001.0, "first_ms": 1031.0, "kernel_first_ms": 1030.0},
+            {"plan_ms": 1100.0, "start_ms": 1101.0, "first_ms": None},
+        ]
         found = tools.tokload_records(records)
         self.assertEqual(found["planned_s"], [0.0, 0.9, 1.0, 1.1])
         self.assertEqual((found["ttft_late_p99"], found["kernel_ttft_late_p99"]), (30.0, 29.0))
@@ -71,10 +73,16 @@ class Readers(unittest.TestCase):
     def test_engines_are_those_that_the_help_names(self):
         base = next(tool for tool in tools.OWN if tool.name == "tokload")
         plain = tools.variants(base, "--driver <driver>  kernel interface")
-        self.assertEqual([tool.name for tool in plain], [f"tokload, {way}, {stamps} stamps" for way in ("io_uring", "epoll") for stamps in ("kernel", "user")])
+        self.assertEqual(
+            [tool.name for tool in plain],
+            [f"tokload, {way}, {stamps} stamps" for way in ("io_uring", "epoll") for stamps in ("kernel", "user")],
+        )
         self.assertEqual(plain[1].argv(started("vllm"))[-4:], ["--driver", "io_uring", "--timestamps", "user"])
         self.assertEqual(tools.variants(base, "nothing"), [])
-        self.assertEqual(tools.runtimes("--runtime <which>  engine: auto, monoio or\n  bare (default: auto)\n --seed"), ["monoio", "bare"])
+        self.assertEqual(
+            tools.runtimes("--runtime <which>  engine: auto, monoio or\n  bare (default: auto)\n --seed"),
+            ["monoio", "bare"],
+        )
 
 
 if __name__ == "__main__":

@@ -52,10 +52,20 @@ class ReferenceServer(unittest.TestCase):
 
     def test_a_stream_has_the_events_asked_for_at_the_times_set(self):
         with self.serving(*PACE) as base:
-            text = post(base, {"messages": [{"role": "user", "content": '"stream": false, {"max_tokens":9}'}], "stream": True, "max_tokens": 4,
-                               "stream_options": {"include_usage": True}})
+            text = post(
+                base,
+                {
+                    "messages": [{"role": "user", "content": '"stream": false, {"max_tokens":9}'}],
+                    "stream": True,
+                    "max_tokens": 4,
+                    "stream_options": {"include_usage": True},
+                },
+            )
         said = events(text)
-        self.assertEqual([event["choices"][0]["delta"].get("content") for event in said[:-1]], ["", " alpha", " bravo", " delta", " gamma"])
+        self.assertEqual(
+            [event["choices"][0]["delta"].get("content") for event in said[:-1]],
+            ["", " alpha", " bravo", " delta", " gamma"],
+        )
         self.assertEqual([event["choices"][0]["finish_reason"] for event in said[:-1]], [None] * 4 + ["length"])
         self.assertEqual(said[-1]["usage"]["completion_tokens"], 4)
         self.assertTrue(text.rstrip().endswith("data: [DONE]"))
@@ -64,14 +74,19 @@ class ReferenceServer(unittest.TestCase):
         self.assertGreaterEqual(row["t_first_ns"] - row["t_req_ns"], 20_000_000)
         self.assertGreaterEqual(row["t_last_ns"] - row["t_req_ns"], 20_000_000 + 3 * 5_000_000)
         counted = self.truth.counted
-        self.assertEqual((counted["requests"], counted["completed"], counted["content_events"], counted["tokens"]), (1, 1, 4, 4))
+        self.assertEqual(
+            (counted["requests"], counted["completed"], counted["content_events"], counted["tokens"]), (1, 1, 4, 4)
+        )
         self.assertEqual((counted["ttft"]["n"], counted["itl"]["n"], counted["tpot"]["n"]), (1, 3, 1))
 
     def test_truth_is_told_and_forgotten(self):
         with self.serving("--ttft", 0, "--itl", 0) as base:
             post(base, {"stream": True, "max_tokens": 3})
             post(base, {"prompt": "x", "stream": True, "max_tokens": 2}, "/v1/completions")
-            told = [json.loads(urllib.request.urlopen(base + path, timeout=5).read()) for path in ("/truth", "/truth?reset", "/truth")]
+            told = [
+                json.loads(urllib.request.urlopen(base + path, timeout=5).read())
+                for path in ("/truth", "/truth?reset", "/truth")
+            ]
         self.assertEqual([each["content_events"] for each in told], [5, 5, 0])
         self.assertEqual([each["ttft"] and each["ttft"]["n"] for each in told], [2, 2, None])
 
@@ -108,18 +123,24 @@ class ReferenceServer(unittest.TestCase):
             self.assertGreaterEqual(row["t_last_ns"] - row["t_req_ns"], (ttft_ms + 10) * 1_000_000)
 
     def test_what_is_no_request_is_refused(self):
-        for sent, status in ((b"POST /v1/chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
-                             (b"GET /nowhere HTTP/1.1\r\n\r\n", b"404"),
-                             (b"POST /v1/completions HTTP/1.1\r\ncontent-length: 99999999999\r\n\r\n", b"411")):
-            with self.subTest(sent), self.serving() as base, socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2])), timeout=5) as to:
+        for sent, status in (
+            (b"POST /v1/chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
+            (b"GET /nowhere HTTP/1.1\r\n\r\n", b"404"),
+            (b"POST /v1/completions HTTP/1.1\r\ncontent-length: 99999999999\r\n\r\n", b"411"),
+        ):
+            with self.subTest(sent), self.serving() as base, socket.create_connection(
+                ("127.0.0.1", int(base.rpartition(":")[2])), timeout=5
+            ) as to:
                 to.sendall(sent)
                 self.assertEqual(to.recv(4096).split()[1], status)
 
     def test_requests_in_pieces_and_sent_ahead_are_answered_in_order(self):
-        with self.serving("--ttft", 0, "--itl", 0) as base, socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2])), timeout=5) as to:
+        with self.serving("--ttft", 0, "--itl", 0) as base, socket.create_connection(
+            ("127.0.0.1", int(base.rpartition(":")[2])), timeout=5
+        ) as to:
             one = b'POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 33\r\n\r\n{"stream": true, "max_tokens": 2}'
             for byte in range(0, len(one), 7):
-                to.sendall(one[byte:byte + 7])
+                to.sendall(one[byte : byte + 7])
                 time.sleep(0.001)
             to.sendall(one + one)
             got = b""
@@ -134,7 +155,9 @@ class ReferenceServer(unittest.TestCase):
                 to.sendall(b'POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 14\r\n\r\n{"stream":true')
                 time.sleep(0.02)
             post(base, {"stream": True, "max_tokens": 1})
-        self.assertEqual((self.truth.counted["aborted"], self.truth.counted["completed"], self.truth.counted["in_flight"]), (1, 1, 0))
+        self.assertEqual(
+            (self.truth.counted["aborted"], self.truth.counted["completed"], self.truth.counted["in_flight"]), (1, 1, 0)
+        )
 
 
 class Turns(unittest.TestCase):
@@ -158,7 +181,9 @@ class Turns(unittest.TestCase):
         self.assertEqual([run.turn for run in runs], [0, 1])
         for run in runs:
             self.assertEqual(run.error, "")
-            self.assertEqual((run.events, run.truth.counted["completed"], run.truth.counted["max_in_flight"]), (40, 8, 4))
+            self.assertEqual(
+                (run.events, run.truth.counted["completed"], run.truth.counted["max_in_flight"]), (40, 8, 4)
+            )
             self.assertGreaterEqual(run.report["ttft_p50"], 20)
             self.assertEqual(run.report["itl_n"], 32)
             self.assertGreaterEqual(run.ended.wall_s, 0.08)
@@ -190,12 +215,22 @@ class Turns(unittest.TestCase):
         def unread(_started, _out):
             raise ValueError("no numbers")
 
-        made = [tool("fails", "echo first >&2; echo it broke >&2; exit 3"), tool("hangs", "sleep 60 & sleep 60"), tool("mute", "true", unread)]
+        made = [
+            tool("fails", "echo first >&2; echo it broke >&2; exit 3"),
+            tool("hangs", "sleep 60 & sleep 60"),
+            tool("mute", "true", unread),
+        ]
         began = time.monotonic()
         runs = self.turns(made, self.case(Load(), limit_s=0.5))
         self.assertLess(time.monotonic() - began, 20)
-        self.assertEqual({name: [run.error for run in of] for name, of in runs.items()}, {
-            "fails": ["ended with 3: it broke"], "hangs": ["did not end within 0.5 s"], "mute": ["its report was not understood: ValueError: no numbers"]})
+        self.assertEqual(
+            {name: [run.error for run in of] for name, of in runs.items()},
+            {
+                "fails": ["ended with 3: it broke"],
+                "hangs": ["did not end within 0.5 s"],
+                "mute": ["its report was not understood: ValueError: no numbers"],
+            },
+        )
         self.assertEqual(paced.capacity_end(runs["fails"]), ["", "ended with 3: it broke"])
 
     def test_what_a_tool_leaves_behind_is_ended(self):
@@ -215,18 +250,44 @@ class Turns(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def test_every_measure_makes_a_table_of_whole_rows(self):
-        sizes = {"CPU_QUICK": [paced.Pace(4, 5, 6, 1), paced.Pace(10**7, 5, 6, 1)], "ACCURACY_QUICK": [paced.Pace(4, 5, 6, 1)], "CAPACITY_QUICK": [paced.Pace(4, 5, 6, 1)]}
-        small = {"FIREHOSE_STREAMS": 2, "PLAIN_REQUESTS": {1: 20, 64: 200, 256: 200}, "RATE_REQUESTS": 160, "FOOT_STREAMS": 4, "FOOT_TOKENS": 4}
+        sizes = {
+            "CPU_QUICK": [paced.Pace(4, 5, 6, 1), paced.Pace(10**7, 5, 6, 1)],
+            "ACCURACY_QUICK": [paced.Pace(4, 5, 6, 1)],
+            "CAPACITY_QUICK": [paced.Pace(4, 5, 6, 1)],
+        }
+        small = {
+            "FIREHOSE_STREAMS": 2,
+            "PLAIN_REQUESTS": {1: 20, 64: 200, 256: 200},
+            "RATE_REQUESTS": 160,
+            "FOOT_STREAMS": 4,
+            "FOOT_TOKENS": 4,
+        }
         before = [(of, name, getattr(of, name)) for of, names in ((paced, sizes), (others, small)) for name in names]
         self.addCleanup(lambda: [setattr(*each) for each in before])
         for of, names in ((paced, sizes), (others, small)):
             for name, value in names.items():
                 setattr(of, name, value)
-        broken = Tool("broken", "", (), lambda _: ["-c", "exit 7"], lambda *_: {}, frozenset({"stream", "rate", "plain"}), command=("/bin/sh",))
+        broken = Tool(
+            "broken",
+            "",
+            (),
+            lambda _: ["-c", "exit 7"],
+            lambda *_: {},
+            frozenset({"stream", "rate", "plain"}),
+            command=("/bin/sh",),
+        )
         bench = Bench([DRAIN, broken], CORES, 1, True)
         bench.seeds = 1
         self.addCleanup(bench.close)
-        for measure in (paced.cpu, paced.accuracy, paced.capacity, others.firehose, others.requests, others.open_loop, others.footprint):
+        for measure in (
+            paced.cpu,
+            paced.accuracy,
+            paced.capacity,
+            others.firehose,
+            others.requests,
+            others.open_loop,
+            others.footprint,
+        ):
             with self.subTest(measure.__name__), contextlib.redirect_stderr(io.StringIO()):
                 rows = [line for line in measure(bench) if line.startswith("|")]
                 self.assertEqual(len({row.replace("\\|", "").count("|") for row in rows}), 1, rows)

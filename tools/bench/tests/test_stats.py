@@ -14,7 +14,9 @@ import tables
 
 class Stats(unittest.TestCase):
     def test_rank_is_the_nearest(self):
-        self.assertEqual([stats.rank([3, 1, 2, 4], share) for share in (0, 0.25, 0.26, 0.5, 0.99, 1)], [1, 1, 2, 2, 4, 4])
+        self.assertEqual(
+            [stats.rank([3, 1, 2, 4], share) for share in (0, 0.25, 0.26, 0.5, 0.99, 1)], [1, 1, 2, 2, 4, 4]
+        )
         # 0.07 times 100 is a little more than 7 in binary.
         self.assertEqual(stats.rank(range(1, 101), 0.07), 7)
         self.assertIsNone(stats.rank([], 0.5))
