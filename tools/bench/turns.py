@@ -2,7 +2,8 @@
 
 In each turn every tool has one run, so that whatever changes on the machine changes for all. CPU time that anything else
 used during a run is recorded as `others`, in cores. A run with more than OTHERS_MAX is made once more; the quieter of
-the two is kept, and marked if it is not quiet either; a quick bench only marks, as does one in which nothing helped. A tool that fails or does not end has no further runs in that case.
+the two is kept, and marked if it is not quiet either; a quick bench only marks, as does one in which nothing helped. A tool
+that fails or does not end has no further runs in that case.
 """
 
 import json
