@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What tokload costs: CPU per streamed event, memory per open stream, and 16 000 streams at once.
 
-    tools/cost.py [cpu] [stamps] [memory] [scale] [--turns 3] [--baseline BINARY] [--shared ../shared]
+    tools/cost.py [cpu] [stamps] [memory] [scale] [--turns 3] [--baseline BINARY]
 
 CPU is compared with that of a drain-only client (epoll and recv, nothing else) against the same server, in turns; a run
 of one request is subtracted from tokload's, the client's is counted from its first request on. What kernel stamps add
@@ -50,7 +50,7 @@ def trivial_cpu_s(asked, refserver):
     return min(done.cpu_s for (done, _), _ in runs)
 
 
-def cpu(asked, refserver, floor):
+def cpu(asked, refserver, drain):
     rows, passed, others = [], True, []
     trivial = trivial_cpu_s(asked, refserver)
     for streams in CPU_STREAMS:
@@ -60,7 +60,7 @@ def cpu(asked, refserver, floor):
             print(f"{streams} streams, turn {turn + 1} of {asked.turns}: {2 * asked.waves * REQUEST_S:.0f} s",
                   file=sys.stderr)
             words = ["-c", streams, "--max-tokens", TOKENS, "--requests", requests, "--ramp", 20000]
-            (done, said, _), truth = served(refserver, lambda server: reference.floor(floor, server, words))
+            (done, said), truth = served(refserver, lambda server: reference.drain(drain, server, words))
             theirs.append((said["cpu_user_s"] + said["cpu_sys_s"]) * 1e6 / truth["content_events"])
             others.append(done.others)
             (done, run), truth = served(
@@ -80,7 +80,7 @@ def cpu(asked, refserver, floor):
     return passed
 
 
-def stamps(asked, refserver, _floor):
+def stamps(asked, refserver, _drain):
     kinds = {"user": (asked.tokload, ["--timestamps", "user"]), "both": (asked.tokload, ["--timestamps", "both"])}
     if asked.baseline:
         kinds["baseline"] = (asked.baseline, [])
@@ -114,7 +114,7 @@ def stamps(asked, refserver, _floor):
     return passed
 
 
-def memory(asked, refserver, _floor):
+def memory(asked, refserver, _drain):
     few, many = MEMORY_STREAMS
     peaks = {}
     for streams in MEMORY_STREAMS:
@@ -131,7 +131,7 @@ def memory(asked, refserver, _floor):
     return holds
 
 
-def scale(asked, refserver, _floor):
+def scale(asked, refserver, _drain):
     ttft_ms, itl_ms, tokens = 3000, 1000, 8
     servers = {
         "reference server": lambda: reference.reference_server(
@@ -182,9 +182,9 @@ def main():
     if unknown:
         options.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(checks)}")
     reference.need(asked.tokload)
-    refserver, floor = reference.build(asked.shared)
+    refserver, drain = reference.build()
     reference.raise_descriptor_limit()
-    passed = [checks[name](asked, refserver, floor) for name in asked.checks or checks]
+    passed = [checks[name](asked, refserver, drain) for name in asked.checks or checks]
     sys.exit(0 if all(passed) else 1)
 
 

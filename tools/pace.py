@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """How late tokload's sends are, alone and among 20 000 events per second, and what waiting for them costs.
 
-    tools/pace.py [--turns 3] [--shared ../shared]
+    tools/pace.py [--turns 3]
 
 The lateness of a send is from its planned time, or from the cap's leave, to the moment it is begun (the metric
 `schedule_delay`), taken from the records. It is compared with bounds and, in turns, with a bare loop of epoll and
-timerfd (bare_pacer.c) that sends at the same rate to the same server.
+timerfd (bench/drain.c at a rate) that sends at the same rate to the same server.
 """
 
-import json
+import csv
 import os
 import sys
+import tempfile
 
 import reference
 from reference import rank
@@ -36,15 +37,18 @@ def tokload_turn(asked, refserver, case):
     return [record["schedule_delay_ms"] * 1e3 for record in done.records], done
 
 
-def bare_turn(pacer, refserver, case):
+def bare_turn(drain, refserver, case):
     _, rate, seconds, tokens, ttft_us, itl_us, _ = case
     server = reference.reference_server(refserver, PORT, ttft_us=ttft_us, itl_us=itl_us)
     connections = round(rate * min(seconds, (ttft_us + itl_us * tokens) / 1e6) * 1.3)
-    done = reference.Finished([pacer, PORT, rate, seconds, tokens, connections], server)
+    with tempfile.TemporaryDirectory() as folder:
+        sends = os.path.join(folder, "sends.csv")
+        done, _ = reference.drain(drain, server, ["-c", connections, "--max-tokens", tokens, "--requests", rate * seconds, "--rate", rate,
+                                                  "--sends", sends])
+        with open(sends) as file:
+            rows = list(csv.DictReader(file))
     server.stop()
-    if done.status != 0:
-        sys.exit(f"the bare loop ended with {done.status}: {done.err.strip()}")
-    return [late / 1e3 for late in json.loads(done.out)], done
+    return [(int(row["sent_ns"]) - int(row["planned_ns"])) / 1e3 for row in rows], done
 
 
 def judge(case, ours, bare):
@@ -82,15 +86,14 @@ def idle(asked, refserver):
 def main():
     asked = reference.options(__doc__.split("\n")[0]).parse_args()
     reference.need(asked.tokload)
-    refserver, _ = reference.build(asked.shared)
-    pacer = reference.compiled(os.path.join(reference.ROOT, "tools/bare_pacer.c"), "bare_pacer")
+    refserver, drain = reference.build()
     reference.raise_descriptor_limit()
     rows, passed, others = [], True, []
     for case in CASES:
         ours, bare = [], []
         for turn in range(asked.turns):
             print(f"{case[0]}, turn {turn + 1} of {asked.turns}", file=sys.stderr)
-            bare.append(bare_turn(pacer, refserver, case))
+            bare.append(bare_turn(drain, refserver, case))
             ours.append(tokload_turn(asked, refserver, case))
         others += [done.others for _, done in ours + bare]
         judged, holds = judge(case, [delays for delays, _ in ours], [delays for delays, _ in bare])

@@ -1,4 +1,4 @@
-"""What the measuring scripts share: the neutral reference server, the drain-only client, and how programs are run.
+"""What the measuring scripts share: the server and the drain-only client of bench/, and how programs are run.
 
 Server and client have a core each and, for root, real-time priority (SCHED_FIFO), so that other work on the machine
 does not get between; each measurement says how many cores everything else used meanwhile. Under that priority the
@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,14 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+
+import server as bench_server
+from machine import busy_s, peak_kib, raise_descriptor_limit
+from stats import rank
+
+__all__ = ["peak_kib", "raise_descriptor_limit", "rank"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLIENT_CORE, SERVER_CORE = "0", "1"
@@ -32,30 +39,13 @@ def options(description):
     """The options that all measuring scripts take."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--tokload", default=os.path.join(ROOT, "target/release/tokload"))
-    parser.add_argument("--shared", default=os.path.join(ROOT, "../shared"),
-                        help="folder with refserver/refserver.c and floor/floor.c; default ../shared")
     parser.add_argument("--turns", type=int, default=3, help="how often each client has its turn; default 3")
     return parser
 
 
-def build(shared):
-    """Compiles the reference server and the drain-only client into target/; (server, client)."""
-    built = []
-    for name in ("refserver", "floor"):
-        source = os.path.join(shared, name, name + ".c")
-        if not os.path.exists(source):
-            sys.exit(f"{source} is not there: name the folder that holds it with --shared")
-        built.append(compiled(source, name))
-    return built
-
-
-def compiled(source, name):
-    """Compiles a C file to target/name, unless that is newer."""
-    binary = os.path.join(ROOT, "target", name)
-    if not os.path.exists(binary) or os.path.getmtime(binary) < os.path.getmtime(source):
-        os.makedirs(os.path.dirname(binary), exist_ok=True)
-        subprocess.run(["cc", "-O2", "-o", binary, source, "-lm"], check=True)
-    return binary
+def build():
+    """Compiles the reference server and the drain-only client, unless that was done; (server, client)."""
+    return bench_server.built("reference"), bench_server.built("drain")
 
 
 def need(binary):
@@ -63,22 +53,10 @@ def need(binary):
         sys.exit(f"{binary} is not there: build it with `cargo build --release`, or name another with --tokload")
 
 
-def raise_descriptor_limit():
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def pinned(core, argv, real_time=True):
     """`argv` on one core, for root before all other work: at real-time priority, or only as the nicest to itself."""
     priority = ["chrt", "--fifo", "20"] if REAL_TIME and real_time else ["nice", "-n", "-19"] if REAL_TIME else []
     return [*priority, "taskset", "-c", core, *map(str, argv)]
-
-
-def machine_busy_s():
-    """CPU time that everything on this machine has used."""
-    with open("/proc/stat") as stat:
-        user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, stat.readline().split()[1:])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -113,7 +91,7 @@ class Finished:
     """A client that has ended: its output, CPU time, peak memory, and what others used meanwhile (in cores)."""
 
     def __init__(self, argv, server, limit_s=180, real_time=True):
-        busy, served, start = machine_busy_s(), server.cpu_s(), time.monotonic()
+        busy, served, start = busy_s(), server.cpu_s(), time.monotonic()
         # Files, not pipes: reading a pipe would wake this script on the measured cores.
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             process = subprocess.Popen(pinned(CLIENT_CORE, argv, real_time), stdout=out, stderr=err)
@@ -133,17 +111,8 @@ class Finished:
             out.seek(0)
             err.seek(0)
             self.out, self.err = out.read(), err.read()
-        spent = machine_busy_s() - busy - self.cpu_s - (server.cpu_s() - served)
+        spent = busy_s() - busy - self.cpu_s - (server.cpu_s() - served)
         self.others = max(0.0, spent / self.wall_s)
-
-
-def peak_kib(pid):
-    """Peak resident memory of a running process since it was executed."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
-        for line in status:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1])
-    return 0
 
 
 def tokload(binary, server, words, detailed=False, limit_s=180, real_time=True):
@@ -163,19 +132,13 @@ def tokload(binary, server, words, detailed=False, limit_s=180, real_time=True):
     return done, run
 
 
-def floor(binary, server, words):
-    """Runs the drain-only client; (Finished, its report, its stamps or None)."""
+def drain(binary, server, words):
+    """Runs the drain-only client; (Finished, its report)."""
     port = server.base.rpartition(":")[2]
     done = Finished([binary, "--port", port, *words], server)
     if done.status != 0:
         sys.exit(f"the drain-only client ended with {done.status}: {done.err.strip()}")
-    return done, json.loads(done.out), json.loads(done.err) if done.err.startswith("{") else None
-
-
-def rank(values, share):
-    """Nearest rank."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]
+    return done, json.loads(done.out)
 
 
 def table(head, rows):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a slow client does to the numbers, and what kernel stamps and the error budget make of it.
 
-    tools/slowed.py [--streams 64] [--waves 3] [--turns 1] [--shared ../shared]
+    tools/slowed.py [--streams 64] [--waves 3] [--turns 1]
 
 tokload wastes time on purpose between two turns of its loop (the hidden option --client-burn) while a reference server
 keeps the truth. For each way of being slow the table has TTFT and ITL p99 by user stamps and by kernel stamps, and how
@@ -80,7 +80,7 @@ def main():
     options.add_argument("--waves", type=int, default=3, help="requests of each stream; default 3")
     asked = options.parse_args()
     reference.need(asked.tokload)
-    refserver, _ = reference.build(asked.shared)
+    refserver, _ = reference.build()
     reference.raise_descriptor_limit()
     rows, passed, others = [], True, []
     for burn, itl_us, label in CASES:

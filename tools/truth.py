@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far tokload's TTFT, TPOT and ITL are from the truth that a reference server kept.
 
-    tools/truth.py [--streams 1,64,256,1024] [--waves 3] [--turns 3] [--shared ../shared]
+    tools/truth.py [--streams 1,64,256,1024] [--waves 3] [--turns 3]
 
 The server sends its first token 200 ms after a request and the others 20 ms apart, 64 in all, and notes when it did.
 tokload and a drain-only client, which stamps its reads and does nothing else, take turns. For each number of streams
@@ -76,15 +76,15 @@ def tokload_turn(asked, refserver, streams, waves):
     return said, truth, done.others
 
 
-def floor_turn(floor, refserver, streams, waves):
+def drain_turn(drain, refserver, streams, waves):
     words = ["-c", streams, "--max-tokens", TOKENS, "--requests", streams * waves, "--stamp", 1, "--ramp", 20000]
-    (done, _, stamps), truth = measured(refserver, [], lambda server: reference.floor(floor, server, words))
-    said = {(metric, share): stamps[f"{metric.lower()}_p{share * 100:.0f}_ms"]
-            for metric in ("TTFT", "ITL") for share in (0.5, 0.99)}
+    (done, stamps), truth = measured(refserver, [], lambda server: reference.drain(drain, server, words))
+    said = {(metric, share): stamps[f"{metric.lower()}_p{share * 100:.0f}"]
+            for metric in ("TTFT", "TPOT", "ITL") for share in (0.5, 0.99)}
     return said, truth, done.others
 
 
-def bound(metric, share, streams, floor_error):
+def bound(metric, share, streams, drain_error):
     if share == 0.5:
         return P50_MS
     if metric == "ITL":
@@ -92,11 +92,11 @@ def bound(metric, share, streams, floor_error):
     if metric == "TTFT after 1 s":
         return TTFT_P99_MS
     if metric == "TTFT":
-        return floor_error + 1.0
+        return drain_error + 1.0
     return None
 
 
-def judge(streams, ours, floors):
+def judge(streams, ours, drains):
     """Rows for one number of streams; each value is from the turn in which tokload was nearest to the truth."""
     rows, passed = [], True
     wanted = [(metric, share) for metric in ("TTFT", "TTFT after 1 s", "TPOT", "ITL") for share in (0.5, 0.99)]
@@ -106,15 +106,15 @@ def judge(streams, ours, floors):
         turns = [(said[metric, share], truth.of(metric, share)) for said, truth, _ in ours]
         said, true = min(turns, key=lambda turn: abs(turn[0] - turn[1]))
         worst = max(abs(a - b) for a, b in turns)
-        theirs = [said[metric, share] - truth.of(metric, share) for said, truth, _ in floors
+        theirs = [said[metric, share] - truth.of(metric, share) for said, truth, _ in drains
                   if (metric, share) in said]
         # The bound that is relative takes the client's best turn too, as a distance.
-        floor_error = min(map(abs, theirs)) if theirs else None
-        limit = bound(metric, share, streams, floor_error or 0.0)
+        drain_error = min(map(abs, theirs)) if theirs else None
+        limit = bound(metric, share, streams, drain_error or 0.0)
         holds = limit is None or abs(said - true) <= limit
         passed &= holds
         rows.append([streams, f"{metric} p{share * 100:.0f}", f"{said:.3f}", f"{true:.3f}", f"{said - true:+.3f}",
-                     f"{worst:.3f}", f"{floor_error:.3f}" if theirs else "", f"{limit:.2f}" if limit else "",
+                     f"{worst:.3f}", f"{drain_error:.3f}" if theirs else "", f"{limit:.2f}" if limit else "",
                      ("PASS" if holds else "FAIL") if limit else ""])
     return rows, passed
 
@@ -125,20 +125,20 @@ def main():
     options.add_argument("--waves", type=int, default=3, help="requests of each stream, at least; default 3")
     asked = options.parse_args()
     reference.need(asked.tokload)
-    refserver, floor = reference.build(asked.shared)
+    refserver, drain = reference.build()
     reference.raise_descriptor_limit()
     rows, passed, others = [], True, []
     for streams in map(int, asked.streams.split(",")):
         # A single stream needs some requests for percentiles to mean anything.
         waves = max(asked.waves, -(-8 // streams))
-        ours, floors = [], []
+        ours, drains = [], []
         for turn in range(asked.turns):
             print(f"{streams} streams, turn {turn + 1} of {asked.turns}: {2 * waves * REQUEST_S:.0f} s",
                   file=sys.stderr)
-            floors.append(floor_turn(floor, refserver, streams, waves))
+            drains.append(drain_turn(drain, refserver, streams, waves))
             ours.append(tokload_turn(asked, refserver, streams, waves))
-        others += [share for _, _, share in ours + floors]
-        judged, holds = judge(streams, ours, floors)
+        others += [share for _, _, share in ours + drains]
+        judged, holds = judge(streams, ours, drains)
         rows += judged
         passed &= holds
     reference.table(["streams", "ms", "reported", "true", "error", "worst turn", "drain client", "bound", ""], rows)
