@@ -110,9 +110,9 @@ struct Inner {
 
 /// What stands in the folder when a process comes, which may be of an earlier run.
 struct Before {
-    /// Whose signs.
-    tokens: Vec<String>,
-    /// Whose word to the others, and how often it had been written.
+    /// Whose signs, and how often they had been written.
+    signs: Vec<(String, u64)>,
+    /// Whose word to the others, and how often that had been.
     first: Option<(String, u64)>,
 }
 
@@ -189,7 +189,7 @@ impl Gathering {
         folder.make().map_err(cannot)?;
         place::look(&folder, &sign, wall.run)?;
         let before = Before {
-            tokens: folder.everybody().into_iter().map(|sign| sign.token).collect(),
+            signs: folder.everybody().into_iter().map(|sign| (sign.token, sign.beat)).collect(),
             first: folder.first().map(|first| (first.token, first.beat)),
         };
         folder.put_sign(&sign).map_err(cannot)?;

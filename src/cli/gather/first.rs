@@ -13,7 +13,9 @@ pub(super) fn meet(inner: &Inner, told: &Told, user: &Interrupts) -> Result<Vec<
     let of = inner.share.of;
     // Failures that were there before us are somebody else's, unless nobody else has the name of our job, and they are
     // still there when their processes have had time to start again.
-    let old = &inner.before.tokens;
+    let is_old = |sign: &Sign| {
+        inner.before.signs.iter().any(|(token, beat)| (token, *beat) == (&sign.token, sign.beat))
+    };
     let own = inner.sign().token.clone();
     inner.tell(|_| {});
     let mut news = began;
@@ -25,9 +27,7 @@ pub(super) fn meet(inner: &Inner, told: &Told, user: &Interrupts) -> Result<Vec<
         }
         let now = inner.wall.run.now();
         let with_us = |sign: &&Sign| sign.first.as_ref() == Some(&own);
-        let counts = |sign: &&Sign| {
-            with_us(sign) || !old.contains(&sign.token) || inner.is_believed(sign, now - began)
-        };
+        let counts = |sign: &&Sign| with_us(sign) || !is_old(sign) || inner.is_believed(sign, now - began);
         let failed = signs.iter().find(|sign| sign.stage == Stage::Failed && counts(sign));
         if let Some(failed) = failed {
             let why = failed.said.as_deref().unwrap_or("it did not say why");

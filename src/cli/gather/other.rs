@@ -27,7 +27,8 @@ pub(super) fn meet(inner: &Inner, user: &Interrupts) -> Result<Vec<String>, Unme
         let now = inner.wall.run.now();
         if let Some(first) = &first {
             let answer = first.answers.get(&inner.share.index).filter(|answer| answer.token == own);
-            let is_new = old.as_ref().is_none_or(|(token, _)| *token != first.token);
+            // Whoever has written since we are here is of our time.
+            let is_new = old.as_ref().is_none_or(|(token, beat)| *token != first.token || *beat < first.beat);
             if let Some(failed) = &first.failed
                 && (answer.is_some() || is_new || is_believed(inner, first, now - began))
             {
@@ -60,8 +61,7 @@ pub(super) fn meet(inner: &Inner, user: &Interrupts) -> Result<Vec<String>, Unme
                     return Ok(Vec::new());
                 }
                 // It goes on writing, so that its run goes on.
-                let beat = old.as_ref().filter(|(token, _)| *token == first.token).map(|(_, beat)| *beat);
-                if beat.is_none_or(|beat| beat < first.beat) {
+                if is_new {
                     return Err(Unmet::Refused(without_us(inner, first)));
                 }
             }

@@ -49,6 +49,10 @@ pub(super) fn twice(other: &Sign) -> String {
 
 /// Clears the folder of a run that has not begun, if no other process may need to read why.
 pub(super) fn leave(inner: &Inner) {
+    if inner.taken.get().is_some() {
+        // What stands there is another's.
+        return;
+    }
     let own = inner.sign().clone();
     let others = inner.folder.everybody().into_iter().filter(|sign| sign.token != own.token);
     // One that is saved belongs to a run that was, and merge asks for what is said of it.

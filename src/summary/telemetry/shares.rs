@@ -98,12 +98,20 @@ fn gpu_name(share: &OfShare<'_>, name: &str, several: bool) -> String {
         [only] => Some((name, only.as_str())),
         _ => None,
     };
-    let Some((plain, exporter)) = named.or(only).filter(|_| several) else { return name.to_owned() };
-    match (plain.starts_with("GPU "), is_local(exporter)) {
+    if !several {
+        return name.to_owned();
+    }
+    // The course of a GPU is kept without its exporter.
+    let local =
+        share.gpu_exporters.iter().find(|exporter| is_local(exporter)).map(|one| (name, one.as_str()));
+    match named.or(only).or(local) {
+        Some((plain, exporter)) if plain.starts_with("GPU ") && is_local(exporter) => {
+            format!("{} {plain}", share.host)
+        }
+        Some((plain, exporter)) if plain.starts_with("GPU ") => format!("{plain} ({exporter})"),
         // It bears the name of its host.
-        (false, _) => plain.to_owned(),
-        (true, true) => format!("{} {plain}", share.host),
-        (true, false) => format!("{plain} ({exporter})"),
+        Some((plain, _)) => plain.to_owned(),
+        None => name.to_owned(),
     }
 }
 

@@ -202,15 +202,15 @@ fn a_share_that_is_started_twice_is_refused_and_one_that_was_killed_may_come_aga
 #[test]
 fn shares_of_different_plans_are_refused_before_anything_is_sent() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
-    let line = |index: u32, options: &str| {
-        let line = format!("{LOAD} --start-at together --share {index}/2 --output-file all.json {options}");
+    let line = |index: u32, load: &str| {
+        let line = format!("{load} --start-at together --share {index}/2 --output-file all.json");
         dir.start(&run(&url(&mock), &line))
     };
-    for (options, parts) in [
-        ("--request-rate 90", ["arrivals", "100.0 in share 1 and 90.0 in share 2"]),
-        ("--seed 4", ["plan.seed", "3 in share 1 and 4 in share 2"]),
+    for (option, other, parts) in [
+        ("--request-rate 100", "--request-rate 90", ["arrivals", "100.0 in share 1 and 90.0 in share 2"]),
+        ("--seed 3", "--seed 4", ["plan.seed", "3 in share 1 and 4 in share 2"]),
     ] {
-        let said = ends(vec![line(1, ""), line(2, options)]);
+        let said = ends(vec![line(1, LOAD), line(2, &LOAD.replace(option, other))]);
         for said in &said {
             said.refuses(2, &["share 2 (process ", "is not of the run of share 1", "the same options"]);
             said.refuses(2, &parts);
