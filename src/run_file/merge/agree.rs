@@ -28,8 +28,7 @@ pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Memb
             return Err(MergeError::Twice { share: pair[0].share.index, first, second });
         }
     }
-    let missing: Vec<u32> =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
+    let missing = missing(&members);
     if !missing.is_empty() && !allow_missing {
         let last_signs = last_signs(&members);
         let left = left_over(&members[0].path, &missing, of);
@@ -40,13 +39,26 @@ pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Memb
 
 /// The last signs of life of the shares that are missing, as far as they have left any.
 pub(super) fn last_signs(members: &[Member]) -> Vec<Sign> {
-    let of = members[0].share.of;
-    let missing: Vec<u32> =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
+    let missing = missing(members);
     if missing.is_empty() {
         return Vec::new();
     }
-    gathering::last_signs(&members[0].path, &missing, of)
+    gathering::last_signs(&members[0].path, &missing, members[0].share.of)
+}
+
+/// What is said of processes whose shares are missing and that have left something which is not in the merged run.
+pub(super) fn not_taken(members: &[Member]) -> Vec<String> {
+    let left = left_over(&members[0].path, &missing(members), members[0].share.of);
+    let said = |path: &PathBuf| {
+        format!("what a process has left of {} is not in it: name that file too", path.display())
+    };
+    left.iter().map(said).collect()
+}
+
+/// The shares that no file is of.
+pub(super) fn missing(members: &[Member]) -> Vec<u32> {
+    let of = members[0].share.of;
+    (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect()
 }
 
 /// Of the shares `missing`, those whose processes have left something beside `file`, the file of another share: by the
@@ -54,10 +66,15 @@ pub(super) fn last_signs(members: &[Member]) -> Vec<Sign> {
 fn left_over(file: &Path, missing: &[u32], of: u32) -> Vec<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some((stem, _)) = name.split_once(".share-") else { return Vec::new() };
-    let places =
-        missing.iter().map(|index| file.with_file_name(format!("{stem}.share-{index}-of-{of}.json")));
+    let places = missing
+        .iter()
+        .take(LOOKED_FOR)
+        .map(|index| file.with_file_name(format!("{stem}.share-{index}-of-{of}.json")));
     places.filter(|place| Leftover::of(place).is_some()).collect()
 }
+
+/// Missing shares of which the folder is searched for what they have left.
+const LOOKED_FOR: usize = 64;
 
 /// In what two files are not of one run, with both values.
 fn difference(a: &Member, b: &Member) -> Option<String> {

@@ -77,6 +77,7 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
     let first = &members[0].loaded.run;
     let mut notes = agree::notes(members);
     notes.extend(agree::last_signs(members).iter().map(Sign::in_words));
+    notes.extend(agree::not_taken(members));
     let levels = levels(members, &mut notes)?;
     let mut line = place::Line::default();
     let mut results = Vec::new();
@@ -161,9 +162,6 @@ fn levels<'a>(members: &'a [Member], notes: &mut Vec<String>) -> Result<Vec<Part
 }
 
 fn block(members: &[Member], notes: Vec<String>) -> MergedBlock {
-    let of = members[0].share.of;
-    let missing =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
     let share = |member: &Member| MergedShareBlock {
         share: member.share.index,
         file: write::file_name(&member.path),
@@ -172,7 +170,12 @@ fn block(members: &[Member], notes: Vec<String>) -> MergedBlock {
         interrupted: member.loaded.run.interrupted,
         environment: member.loaded.run.environment.clone(),
     };
-    MergedBlock { of, missing, shares: members.iter().map(share).collect(), notes }
+    MergedBlock {
+        of: members[0].share.of,
+        missing: agree::missing(members),
+        shares: members.iter().map(share).collect(),
+        notes,
+    }
 }
 
 /// The plan of all of them: what each host has of its own is left open.

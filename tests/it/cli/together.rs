@@ -290,6 +290,7 @@ fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     assert_eq!(run["levels"][0]["label"], "poisson 90/s, 2 of 3 shares: 60/s");
     let notes = run["merged"]["notes"].to_string();
     assert!(notes.contains("share 2 (process ") && notes.contains("last wrote at"), "{notes}");
+    assert!(notes.contains("left of all.share-2-of-3.json is not in it"), "{notes}");
     assert!(run["findings"].to_string().contains("shares_missing"));
 }
 
