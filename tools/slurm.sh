@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # One run dealt to processes by a real Slurm and by Open MPI: the merged result against that of one process, and what
-# becomes of a process that is killed. Needs slurmctld, slurmd, munged, mpirun and curl (Debian: apt-get install slurm-wlm
-# munge openmpi-bin) and root. Two nodes run on this machine, with their files in a folder of their own; everything that
-# was started is stopped, by its process id. Ends with a line per point, and fails if one of them does.
+# becomes of a process that is killed and of what it had measured. Needs slurmctld, slurmd, munged, mpirun and curl
+# (Debian: apt-get install slurm-wlm munge openmpi-bin) and root. Two nodes run on this machine, with their files in a
+# folder of their own; everything that was started is stopped, by its process id. Ends with a line per point, and fails if
+# one of them does.
 #
 #     tools/slurm.sh [TOKLOAD]          the program, target/release/tokload unless named
 set -u
@@ -158,11 +159,30 @@ assert "3 of 4 shares: 30/s" in level["label"], level["label"]
 print(level["label"], level["counts"])
 END
 }
+is_merged() { # what the killed process had measured, with the others: no law is broken, no rate is off
+    local files
+    files=$(printf "$1.share-%d-of-4.json " 1 2 3 4)
+    # shellcheck disable=SC2086
+    "$tokload" merge $files --output-file "$1-with.json" >"$1-with.table" || return 1
+    python3 - "$1-with.json" <<'END'
+import json, sys
+run = json.load(open(sys.argv[1]))
+level = run["levels"][0]
+rules = [finding["rule"] for finding in run["findings"] + level["findings"]]
+assert not {"little_mismatch", "realised_rate_off", "shares_missing"} & set(rules), rules
+assert any("share 3 was cut" in note for note in run["merged"]["notes"]), run["merged"]["notes"]
+window_s = (level["window"]["end_ns"] - level["window"]["start_ns"]) / 1e9
+assert 1 < window_s < 10, window_s
+print(window_s, level["counts"])
+END
+}
 point "srun: share 3 of 4 is killed, the others save theirs" killed in_job killed
 point "merge names it and its last sign of life" is_named killed
+point "what it had measured is merged with the others" is_merged killed
 point "merge --allow-missing takes the load that was offered" is_accepted killed
 # Without --enable-recovery mpirun ends all when one of its processes ends by a signal.
 point "mpirun: share 3 of 4 is killed, the others save theirs" killed "in_mpi --enable-recovery" killed-mpi
 point "merge names it and its last sign of life" is_named killed-mpi
+point "what it had measured is merged with the others" is_merged killed-mpi
 point "merge --allow-missing takes the load that was offered" is_accepted killed-mpi
 exit $failed

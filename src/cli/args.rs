@@ -287,8 +287,8 @@ pub struct RunArgs {
     /// Job, none makes all of it whatever has started it (default: auto)
     #[argh(option, arg_name = "i/n")]
     pub share: Option<String>,
-    /// when the first measured request is planned: a time as 2026-12-01T18:00:00Z or in seconds since 1970, +10s after all
-    /// is ready, or together, when all shares are ready, which they tell each other in a folder beside the output
+    /// when the first measured request is planned: a time with its zone as 2026-12-01T18:00:00Z (UTC) or
+    /// 2026-12-01T19:00:00+01:00, or in seconds since 1970; +10s after all is ready; or together, when all shares are ready, which they tell each other in a folder beside the output
     /// (default: together for shares that a launcher has started, at once for others)
     #[argh(option, arg_name = "time")]
     pub start_at: Option<String>,

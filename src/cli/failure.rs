@@ -31,6 +31,11 @@ impl Failure {
         Failure { exit: Exit::OwnFault, sentence: what.to_string() }
     }
 
+    /// The user has ended it before anything was measured.
+    pub(super) fn interrupted(what: impl fmt::Display) -> Failure {
+        Failure { exit: Exit::Interrupted, sentence: what.to_string() }
+    }
+
     /// A file or folder of the user's choice cannot be written: another place cures that, unless the disk is full or broken.
     pub(super) fn unwritable(path: &Path, error: &io::Error) -> Failure {
         Failure { exit: exit_of(error), sentence: format!("{}: {error}", path.display()) }

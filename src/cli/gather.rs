@@ -1,12 +1,13 @@
 //! The processes of one run find each other, begin together, and the last of them knows that it is.
 //!
 //! They talk through small files in a folder beside the output (`run_file::gathering`), since a folder is what a
-//! scheduler's processes have in common. Before the run all wait until all are there, and each compares its clock with that
-//! of the first share. While it goes on a thread of its own writes signs of life and agrees on the start of each level;
-//! nothing of that touches a shard.
+//! scheduler's processes have in common. Before the run all wait until all are there, each compares its clock with that of
+//! the first share, and the first share each one's plan with its own. A thread of its own writes signs of life from the
+//! beginning on and agrees on the start of each level; nothing of that touches a shard.
 
 mod first;
 mod other;
+mod place;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -14,18 +15,20 @@ mod tests;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::failure::Failure;
 use super::value::StartAt;
 use crate::load::agreed::Agreed;
-use crate::plan::Share;
+use crate::plan::{Plan, Share};
 use crate::run_file::WallTime;
-use crate::run_file::gathering::{First, Folder, Sign, Stage};
+use crate::run_file::gathering::{First, Folder, Sign, Stage, Told};
 use crate::run_file::schema::ClockOffset;
 use crate::sys::clock::RunClock;
 use crate::sys::host::Host;
+use crate::sys::signals::Interrupts;
 use crate::time::Stamp;
 
 /// How long shares wait for each other unless the user says otherwise.
@@ -34,6 +37,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 const LOST: Duration = Duration::from_secs(20);
 /// How often a process writes that it lives.
 const BEAT: Duration = Duration::from_secs(1);
+/// A failure that was there before us is believed only after so long, in which its process may be started again.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// One that is older is of another start of the same job.
+const RECENT: Duration = Duration::from_secs(60);
 
 /// What a gathering is to be.
 pub(super) struct Wish<'a> {
@@ -55,6 +63,28 @@ pub(super) struct Wish<'a> {
 pub(super) struct Gathering {
     inner: Arc<Inner>,
     thread: Option<JoinHandle<()>>,
+    /// All were there: from then on what stands in the folder is the run's.
+    has_met: bool,
+}
+
+/// Why the processes of a run do not come together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unmet {
+    /// Some did not come, or have failed.
+    Absent(String),
+    /// What was typed is wrong: a share was started twice, or is one of another run.
+    Refused(String),
+    /// The user has ended the wait.
+    Stopped,
+}
+
+/// In what a process is another one than it would be; for tests.
+#[derive(Clone, Copy)]
+struct Odds {
+    /// How much more its clock shows than the machine's.
+    shift_ns: i64,
+    /// See [`GRACE`].
+    grace: Duration,
 }
 
 struct Inner {
@@ -63,14 +93,27 @@ struct Inner {
     /// The job has a name of its own, so that whatever bears it is of this run.
     is_named: bool,
     timeout: Duration,
+    grace: Duration,
     start_at: StartAt,
     wall: Wall,
     /// What this process says of itself.
     sign: Mutex<Sign>,
+    /// Another process has put its sign where ours stands: who it is.
+    taken: OnceLock<String>,
+    /// What stood in the folder before us.
+    before: Before,
     /// What it says to the others, if it is the first share.
     first: Mutex<First>,
     agreed: Arc<Agreed>,
     over: AtomicBool,
+}
+
+/// What stands in the folder when a process comes, which may be of an earlier run.
+struct Before {
+    /// Whose signs, and how often they had been written.
+    signs: Vec<(String, u64)>,
+    /// Whose word to the others, and how often that had been.
+    first: Option<(String, u64)>,
 }
 
 /// The wall clock, and the way from it to the run's time line.
@@ -100,16 +143,16 @@ impl Wall {
 }
 
 impl Gathering {
-    /// Says in the folder that this process is there.
+    /// Says in the folder that this process is there, and goes on saying so.
     ///
     /// # Errors
-    /// The folder cannot be written to.
+    /// The folder cannot be written to, or another process that lives makes the same share.
     pub(super) fn open(wish: &Wish<'_>) -> Result<Gathering, String> {
-        Gathering::open_by(wish, 0)
+        Gathering::open_by(wish, Odds { shift_ns: 0, grace: GRACE })
     }
 
-    fn open_by(wish: &Wish<'_>, shift_ns: i64) -> Result<Gathering, String> {
-        let wall = Wall { run: wish.clock, shift_ns };
+    fn open_by(wish: &Wish<'_>, odds: Odds) -> Result<Gathering, String> {
+        let wall = Wall { run: wish.clock, shift_ns: odds.shift_ns };
         let folder = Folder::beside(wish.result, wish.job);
         // No other process has the same: hosts differ, or process ids, or the time.
         let host = Host::read().name;
@@ -130,46 +173,65 @@ impl Gathering {
             at: wall.text(),
             beat: 0,
             stage: Stage::Waiting,
+            plan: None,
             asked: 0,
             clock: None,
             ready: None,
             said: None,
         };
-        let written = folder.make().and_then(|()| folder.put_sign(&sign));
-        written.map_err(|error| {
+        let cannot = |error: std::io::Error| {
             format!(
                 "{}: {error}: the processes of a run meet in this folder; name an --output-file in a folder that all of \
                  them can write to",
                 folder.path().display()
             )
-        })?;
+        };
+        folder.make().map_err(cannot)?;
+        place::look(&folder, &sign, wall.run)?;
+        let before = Before {
+            signs: folder.everybody().into_iter().map(|sign| (sign.token, sign.beat)).collect(),
+            first: folder.first().map(|first| (first.token, first.beat)),
+        };
+        folder.put_sign(&sign).map_err(cannot)?;
         let inner = Inner {
             share: wish.share,
             folder,
             is_named: wish.job.is_some(),
             timeout: wish.timeout,
+            grace: odds.grace,
             start_at: wish.start_at,
             wall,
             sign: Mutex::new(sign),
+            taken: OnceLock::new(),
+            before,
             first: Mutex::new(First { token, ..First::default() }),
             agreed: Arc::default(),
             over: AtomicBool::new(false),
         };
-        Ok(Gathering { inner: Arc::new(inner), thread: None })
+        let inner = Arc::new(inner);
+        let thread = std::thread::Builder::new().name("gathering".to_owned()).spawn({
+            let inner = Arc::clone(&inner);
+            move || starts::agree(&inner)
+        });
+        let thread = thread.map_err(|error| format!("no thread for signs of life: {error}"))?;
+        Ok(Gathering { inner, thread: Some(thread), has_met: false })
     }
 
-    /// Waits until all shares are there and ready, then begins to agree with them on starts. Returns what the user should
+    /// Waits until all shares are there and ready to run `plan`, unless `user` ends the wait. Returns what the user should
     /// know of it.
     ///
     /// # Errors
-    /// Another share has failed, or did not come in time: a sentence that says which, and what to do.
-    pub(super) fn meet(&mut self) -> Result<Vec<String>, String> {
-        let notes = if self.is_first() { first::meet(&self.inner) } else { other::meet(&self.inner) }?;
-        self.inner.write(|sign| sign.stage = Stage::Running);
-        let inner = Arc::clone(&self.inner);
-        let thread = std::thread::Builder::new().name("gathering".to_owned());
-        let thread = thread.spawn(move || starts::agree(&inner));
-        self.thread = Some(thread.map_err(|error| format!("no thread for signs of life: {error}"))?);
+    /// Another share has failed or did not come in time, runs another plan, or is made by two processes: a sentence that
+    /// says which, and what to do.
+    pub(super) fn meet(&mut self, plan: &Plan, user: &Interrupts) -> Result<Vec<String>, Unmet> {
+        let inner = &*self.inner;
+        let told = Told::of(plan, &inner.sign().token);
+        let put = inner.folder.put_told(inner.share.index, &told);
+        put.map_err(|error| Unmet::Refused(format!("{}: {error}", inner.folder.path().display())))?;
+        inner.write(|sign| sign.plan = Some(told.mark()));
+        let notes = if self.is_first() { first::meet(inner, &told, user) } else { other::meet(inner, user) }?;
+        inner.write(|sign| sign.stage = Stage::Running);
+        self.has_met = true;
         Ok(notes)
     }
 
@@ -187,20 +249,31 @@ impl Gathering {
         self.inner.share.index == 1
     }
 
-    /// Ends with a share that is saved, or without one.
+    /// Ends with a share that is saved, or without one. Of a run that has not begun nothing is left once the last of its
+    /// processes is over.
     pub(super) fn end(&mut self, failed: Option<&str>) {
-        self.inner.over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It has nothing to give back.
-            let _ = thread.join();
-        }
+        self.stop();
         self.inner.write(|sign| {
             sign.stage = if failed.is_some() { Stage::Failed } else { Stage::Done };
             sign.said = failed.map(str::to_owned);
         });
         if self.is_first() && failed.is_some() {
-            self.inner.tell(|first| first.failed = failed.map(|said| format!("share 1: {said}")));
+            self.inner.tell(|first| {
+                let said = || failed.map(|said| format!("share 1 has failed: {said}"));
+                first.failed = first.failed.take().or_else(said);
+            });
+        }
+        if failed.is_some() && !self.has_met {
+            place::leave(&self.inner);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.inner.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has nothing to give back.
+            let _ = thread.join();
         }
     }
 
@@ -240,19 +313,56 @@ impl fmt::Debug for Gathering {
     }
 }
 
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Unmet {
+    /// What the process ends with.
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
+            Unmet::Absent(said) => Failure::unreachable(said),
+            Unmet::Refused(said) => Failure::bad(said),
+            Unmet::Stopped => Failure::interrupted("ended by the user while it waited for the other shares"),
+        }
+    }
+}
+
 impl Inner {
     fn sign(&self) -> MutexGuard<'_, Sign> {
         self.sign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the sign of this process and puts it into the folder. A write that fails is made up for by the next: who
-    /// is not heard is waited for, and named.
+    /// Changes the sign of this process and puts it into the folder, unless another process has put its own there before
+    /// the run began. A write that fails is made up for by the next: who is not heard is waited for, and named.
     fn write(&self, change: impl FnOnce(&mut Sign)) {
         let mut sign = self.sign();
+        if sign.stage == Stage::Waiting {
+            self.find_other(&sign);
+        }
         change(&mut sign);
         sign.beat += 1;
         sign.at = self.wall.text();
-        let _ = self.folder.put_sign(&sign);
+        if self.taken.get().is_none() {
+            let _ = self.folder.put_sign(&sign);
+        }
+    }
+
+    /// Looks whether the sign that stands where ours does is ours.
+    fn find_other(&self, own: &Sign) {
+        if let Some(other) = self.folder.sign(own.share).filter(|other| other.token != own.token) {
+            self.taken.get_or_init(|| place::twice(&other));
+        }
+    }
+
+    /// Whether the wait has to end, whoever else comes.
+    fn look(&self, user: &Interrupts) -> Result<(), Unmet> {
+        if user.count() > 0 {
+            return Err(Unmet::Stopped);
+        }
+        self.taken.get().map_or(Ok(()), |said| Err(Unmet::Refused(said.clone())))
     }
 
     /// The same of what the first share tells.
@@ -260,7 +370,9 @@ impl Inner {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut first);
         first.beat += 1;
-        let _ = self.folder.put_first(&first);
+        if self.taken.get().is_none() {
+            let _ = self.folder.put_first(&first);
+        }
     }
 
     /// The token of the first share and those of all, once they are together.
@@ -270,6 +382,14 @@ impl Inner {
         let own = self.sign().token.clone();
         let tokens = first.together.filter(|tokens| tokens.get(&self.share.index) == Some(&own))?;
         Some((first.token, tokens))
+    }
+
+    /// Whether a failure is believed that stood there before us: only of a job that has a name of its own, if it is of just
+    /// now, and when `waited` was long enough for its process to be started again.
+    fn is_believed(&self, sign: &Sign, waited: Duration) -> bool {
+        let at = WallTime::parse(&sign.at).map_or(0, WallTime::unix_nanos);
+        let age = Duration::from_nanos(self.wall.now_ns().saturating_sub(at)).saturating_sub(waited);
+        self.is_named && waited > self.grace && age < RECENT
     }
 
     /// How long to wait until the next look into the folder, after so long without anything new there.

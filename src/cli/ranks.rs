@@ -47,7 +47,7 @@ impl Rank {
 struct Launcher {
     rank: &'static str,
     size: &'static [&'static str],
-    /// What is said where the size is missing.
+    /// What is said where one of both is missing.
     missing: &'static str,
     local: (&'static str, &'static str),
     job: &'static [&'static str],
@@ -72,7 +72,7 @@ const MPI: [Launcher; 3] = [
     Launcher {
         rank: "PMIX_RANK",
         size: &["PMIX_SIZE", "TOKLOAD_COMPLETIONS"],
-        missing: "PMIx gives the rank alone",
+        missing: "a launcher of PMIx that tells the rank alone needs the number of processes in PMIX_SIZE",
         local: ("PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE"),
         job: &["PMIX_NAMESPACE"],
     },
@@ -83,17 +83,29 @@ const STEP_ID_MAX: u32 = 0xffff_fff0;
 /// What gives a run of processes a name where the launcher has none, or another than its own.
 const JOB: &str = "TOKLOAD_JOB";
 const REMEDY: &str = "say it by --share I/N, or make the whole load in this process by --share none";
+/// The same where half of it is said: what says it may be there by mistake.
+const REMEDY_OF_HALF: &str = "say which share it is by --share I/N; or, if this process is alone, unset the variable or give --share none";
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What the environment says; `None` where no launcher is there, or it has started one process alone.
 ///
 /// # Errors
-/// A rank without a size, numbers that are none, a rank beyond the size, two launchers that contradict each other.
+/// A rank without a size or a size without a rank, numbers that are none, a rank beyond the size, two launchers that
+/// contradict each other.
 pub fn of_environment(env: Env<'_>) -> Result<Option<Rank>, Error> {
     let mut found: Option<Rank> = None;
+    // PMIx tells a rank in the steps of other launchers as well, which know the size: it is wrong only if nobody does.
+    let mut half = None;
     for launcher in &MPI {
-        let Some(rank) = mpi(launcher, env)? else { continue };
+        let rank = match mpi(launcher, env) {
+            Err(Unknown::Half(error)) if launcher.rank == "PMIX_RANK" => {
+                half = Some(error);
+                continue;
+            }
+            other => other?,
+        };
+        let Some(rank) = rank else { continue };
         match &found {
             None => found = Some(rank),
             Some(first) if first.share == rank.share => {}
@@ -107,13 +119,17 @@ pub fn of_environment(env: Env<'_>) -> Result<Option<Rank>, Error> {
     let mut found = match found {
         // `srun` speaks PMI to its tasks, and has names for what PMI has none for.
         Some(rank) if rank.job.is_none() => {
-            let step = slurm(env).ok().flatten().filter(|step| step.share == rank.share);
+            let step = slurm(env).ok().and_then(Step::rank).filter(|step| step.share == rank.share);
             Some(step.map_or(rank.clone(), |step| Rank { job: step.job, local: step.local, ..rank }))
         }
         Some(rank) => Some(rank),
         None => match slurm(env)? {
-            Some(rank) => Some(rank),
-            None => kubernetes(env)?,
+            Step::Of(rank) => Some(rank),
+            Step::Alone => return Ok(None),
+            Step::None => match kubernetes(env)? {
+                None => return half.map_or(Ok(None), Err),
+                found => found,
+            },
         },
     };
     if let Some(rank) = &mut found
@@ -124,44 +140,80 @@ pub fn of_environment(env: Env<'_>) -> Result<Option<Rank>, Error> {
     Ok(found.filter(|rank| rank.share.of > 1))
 }
 
-fn mpi(launcher: &Launcher, env: Env<'_>) -> Result<Option<Rank>, Error> {
-    let Some(rank) = number(env, launcher.rank)? else { return Ok(None) };
-    let size = launcher.size.iter().find_map(|name| Some((*name, said(env, name)?)));
-    let Some((name, _)) = size else {
-        // Something around us may speak PMIx without being a launcher of several: then it is told by others.
-        if launcher.rank == "PMIX_RANK" {
-            return Ok(None);
-        }
-        let wrong =
-            format!("{} is {rank} and {} is not set; {}", launcher.rank, launcher.size[0], launcher.missing);
-        return Err(Error::new("--share", wrong, REMEDY));
+/// Why a launcher's variables say no rank.
+enum Unknown {
+    /// One of rank and size is missing.
+    Half(Error),
+    /// They are none.
+    Wrong(Error),
+}
+
+impl From<Unknown> for Error {
+    fn from(unknown: Unknown) -> Error {
+        let (Unknown::Half(error) | Unknown::Wrong(error)) = unknown;
+        error
+    }
+}
+
+fn mpi(launcher: &Launcher, env: Env<'_>) -> Result<Option<Rank>, Unknown> {
+    let number = |name| number(env, name).map_err(Unknown::Wrong);
+    let rank = number(launcher.rank)?;
+    // A count of pods is no size of a launcher's own where no rank asks for one.
+    let sizes = if rank.is_some() { launcher.size } else { &launcher.size[..1] };
+    let size = sizes.iter().find(|name| said(env, name).is_some());
+    let size = size.map(|name| Ok((*name, number(name)?.unwrap_or_default()))).transpose()?;
+    let missing = |set: &str, value: u32, missing: &str| {
+        let wrong = format!("{set} is {value} and {missing} is not set; {}", launcher.missing);
+        Err(Unknown::Half(Error::new("--share", wrong, REMEDY_OF_HALF)))
     };
-    let size = number(env, name)?.unwrap_or_default();
+    let (rank, size) = match (rank, size) {
+        (Some(rank), Some(size)) => (rank, size),
+        (None, Some((_, 0 | 1)) | None) => return Ok(None),
+        (Some(rank), None) => return missing(launcher.rank, rank, launcher.size[0]),
+        (None, Some((name, size))) => return missing(name, size, launcher.rank),
+    };
     let job = launcher.job.iter().find_map(|name| said(env, name));
-    let local = number(env, launcher.local.0)?.zip(number(env, launcher.local.1)?);
-    rank_of((launcher.rank, rank), (name, size)).map(|(share, by)| Some(Rank { share, by, job, local }))
+    let local = number(launcher.local.0)?.zip(number(launcher.local.1)?);
+    let of = rank_of((launcher.rank, rank), size).map_err(Unknown::Wrong)?;
+    Ok(Some(Rank { share: of.0, by: of.1, job, local }))
+}
+
+/// What Slurm says of a process.
+enum Step {
+    /// It is a task of a step of several.
+    Of(Rank),
+    /// It is the only task of its step.
+    Alone,
+    /// It is no task of a step.
+    None,
+}
+
+impl Step {
+    fn rank(self) -> Option<Rank> {
+        if let Step::Of(rank) = self { Some(rank) } else { None }
+    }
 }
 
 /// A step of Slurm. A job's own variables say nothing: a shell of `salloc` has `SLURM_NTASKS` too, and is alone.
-fn slurm(env: Env<'_>) -> Result<Option<Rank>, Error> {
+fn slurm(env: Env<'_>) -> Result<Step, Error> {
     let step = match number(env, "SLURM_STEP_ID")? {
         Some(step) => Some(step),
         None => number(env, "SLURM_STEPID")?,
     };
-    let Some(step) = step.filter(|step| *step < STEP_ID_MAX) else { return Ok(None) };
+    let Some(step) = step.filter(|step| *step < STEP_ID_MAX) else { return Ok(Step::None) };
     let sizes = ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
     let Some(name) = sizes.into_iter().find(|name| said(env, name).is_some()) else {
-        let Some(rank) = number(env, "SLURM_PROCID")? else { return Ok(None) };
+        let Some(rank) = number(env, "SLURM_PROCID")? else { return Ok(Step::None) };
         let wrong = format!("SLURM_PROCID is {rank} and {} is not set; srun sets both", sizes[1]);
-        return Err(Error::new("--share", wrong, REMEDY));
+        return Err(Error::new("--share", wrong, REMEDY_OF_HALF));
     };
     let size = number(env, name)?.unwrap_or_default();
     if size == 1 {
-        return Ok(None);
+        return Ok(Step::Alone);
     }
     let Some(rank) = number(env, "SLURM_PROCID")? else {
         let wrong = format!("{name} is {size} and SLURM_PROCID is not set; srun sets both");
-        return Err(Error::new("--share", wrong, REMEDY));
+        return Err(Error::new("--share", wrong, REMEDY_OF_HALF));
     };
     let (share, by) = rank_of(("SLURM_PROCID", rank), (name, size))?;
     // A job that was requeued has its number, and its steps are counted anew.
@@ -170,7 +222,7 @@ fn slurm(env: Env<'_>) -> Result<Option<Rank>, Error> {
         None => format!("slurm-{job}-{step}"),
         Some(count) => format!("slurm-{job}-{step}-restart-{count}"),
     });
-    Ok(Some(Rank { share, by, job, local: slurm_local(env)? }))
+    Ok(Step::Of(Rank { share, by, job, local: slurm_local(env)? }))
 }
 
 /// The place on the node: which is told, of how many stands in a list as `2(x3),1`, one number a node.
@@ -201,15 +253,15 @@ fn kubernetes(env: Env<'_>) -> Result<Option<Rank>, Error> {
     let [own, usual] = names.map(|name| number(env, name));
     let (own, usual) = (own?, usual?);
     let Some(index) = number(env, INDEX)? else {
-        // That name is nobody's but ours, so several were meant.
-        return match own.filter(|count| *count > 1) {
-            Some(count) => {
+        // Kubernetes sets neither: whoever has, meant several.
+        let several = names.into_iter().zip([own, usual]).find_map(|(name, count)| Some((name, count?)));
+        return match several.filter(|(_, count)| *count > 1) {
+            Some((name, count)) => {
                 let wrong = format!(
-                    "{} is {count} and {INDEX} is not set: the Job is no indexed one (completionMode: Indexed), and each pod \
-                     would make the whole load",
-                    names[0]
+                    "{name} is {count} and {INDEX} is not set: the Job is no indexed one (completionMode: Indexed), and each \
+                     pod would make the whole load"
                 );
-                Err(Error::new("--share", wrong, REMEDY))
+                Err(Error::new("--share", wrong, REMEDY_OF_HALF))
             }
             None => Ok(None),
         };
@@ -226,7 +278,7 @@ fn kubernetes(env: Env<'_>) -> Result<Option<Rank>, Error> {
              completions",
             names[0]
         );
-        return Err(Error::new("--share", wrong, REMEDY));
+        return Err(Error::new("--share", wrong, REMEDY_OF_HALF));
     };
     let size = number(env, name)?.unwrap_or_default();
     let (share, by) = rank_of((INDEX, index), (name, size))?;

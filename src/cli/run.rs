@@ -7,7 +7,7 @@ use crate::cli::aliases::Tool;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::gather::Gathering;
+use crate::cli::gather::{Gathering, Unmet};
 use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::ranks::Rank;
 use crate::cli::script::{self, ScriptBlocks};
@@ -23,6 +23,7 @@ use crate::run_file::WallTime;
 use crate::run_file::schema::{RunFile, SeenBlock};
 use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
+use crate::sys::signals::Interrupts;
 use crate::verdict::Verdict;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
@@ -123,7 +124,8 @@ fn measure(
     let (agreed, clock_offset) = match gathering {
         Some(gathering) => {
             check_limits(&plan)?;
-            let notes = gathering.meet().map_err(Failure::unreachable)?;
+            let user = Interrupts::listen().map_err(Failure::own)?;
+            let notes = gathering.meet(&plan, &user).map_err(Unmet::into_failure)?;
             notes.iter().filter(|_| !output.quiet).for_each(|note| say(note));
             (Some(gathering.agreed()), gathering.clock())
         }

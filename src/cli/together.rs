@@ -13,13 +13,13 @@ use super::plan_from_args::{Order, Output, share};
 use super::ranks::{self, Rank};
 use super::run::{Done, conclude as conclude_run, show_run};
 use super::session::Finished;
-use super::value::StartAt;
+use super::value::{StartAt, waiting};
 use super::{merge, say};
 use crate::load::agreed::{Agreed, Start};
 use crate::plan::{Error, Plan, Share};
 use crate::report::progress::Ui;
 use crate::run_file::merge::{MergeError, Options, merge as merge_files};
-use crate::run_file::{Destination, RunFile, WriteError};
+use crate::run_file::{Destination, RunFile, WallTime, WriteError};
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::RunClock;
 use crate::sys::host::Host;
@@ -159,7 +159,11 @@ pub(super) fn alone_at(start_at: Option<StartAt>, clock: RunClock) -> Result<Opt
     let wall_ns = move || clock.now().as_nanos().saturating_add_signed(clock.wall_offset().wall_minus_run_ns);
     let first: Box<dyn Fn() -> Start + Send + Sync> = match start_at {
         None | Some(StartAt::Together) => return Ok(None),
-        Some(StartAt::After(after)) => Box::new(move || Start { at: clock.now() + after, note: None }),
+        Some(StartAt::After(after)) => Box::new(move || {
+            let ahead_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+            let at = WallTime::from_unix_nanos(wall_ns().saturating_add(ahead_ns));
+            Start { at: clock.now() + after, note: waiting(at, after) }
+        }),
         Some(StartAt::Wall(at)) => {
             let late_ns = wall_ns().saturating_sub(at.unix_nanos());
             if late_ns > 0 {
@@ -176,7 +180,7 @@ pub(super) fn alone_at(start_at: Option<StartAt>, clock: RunClock) -> Result<Opt
                         late as f64 / 1e9
                     )
                 });
-                Start { at: clock.now() + ahead, note }
+                Start { at: clock.now() + ahead, note: note.or_else(|| waiting(at, ahead)) }
             })
         }
     };
@@ -213,8 +217,10 @@ pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Fai
         }
         return Ok(if run.interrupted { Exit::Interrupted } else { Exit::Done });
     }
-    let merged = merged(&result, own, output.force).map_err(saved)?;
+    let merged = merged(&result, own, output.force).map_err(saved);
+    // All are saved, so that nobody asks any more what became of whom.
     gathering.clear();
+    let merged = merged?;
     show_run(&merged, output.format, &merge::next(&result), Some(&result.display().to_string()))?;
     let whole = Finished {
         run: merged,

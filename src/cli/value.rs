@@ -15,7 +15,7 @@ use crate::plan::{Burn, Driver, Error, Figure, Slo, SteadyCut, Timestamps, neare
 pub use lengths::lengths;
 pub use live::{listen, ui};
 pub use series::{bursts, is_exponential, is_series_file, series};
-pub use together::{StartAt, share, start_at};
+pub use together::{StartAt, share, start_at, waiting};
 
 /// Sets `place` to what `read` makes of an option's text, if the option was given.
 pub(super) fn set<T>(

@@ -21,6 +21,7 @@ use crate::metrics::slices::{Added, Slices};
 use crate::plan::{Level, Timestamps};
 use crate::run::books::Keeper;
 use crate::run::{LevelResult, ShardCheck};
+use crate::sys::host::process_exists;
 use crate::time::Stamp;
 
 /// The journal of a run that goes on, and what belongs to it. Dropped, it takes its files with it.
@@ -255,7 +256,7 @@ impl Leftover {
 
     /// Whether its process is still there: the run goes on, then.
     pub(super) fn is_running(&self) -> bool {
-        Path::new(&format!("/proc/{}", self.process)).exists()
+        process_exists(self.process)
     }
 }
 

@@ -5,6 +5,8 @@
 //! draws a token when it starts, and takes nothing from a file that does not answer to it: so what an earlier run has left
 //! behind is never taken for a word of this one.
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::layout;
 use super::schema::ClockOffset;
 use super::write::part_of;
+use crate::sys::host::process_exists;
+
+pub use told::Told;
 
 /// How far a process has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +57,9 @@ pub struct Sign {
     pub beat: u64,
     /// How far it has come.
     pub stage: Stage,
+    /// The mark of what it is about to run ([`Told::mark`]), once that is known.
+    #[serde(default)]
+    pub plan: Option<String>,
     /// How often it has asked the first share for the time.
     pub asked: u64,
     /// How its clock stands to that of the first share, once it knows.
@@ -77,6 +85,9 @@ pub struct First {
     pub starts: Vec<u64>,
     /// Why the run does not take place.
     pub failed: Option<String>,
+    /// It does not for what somebody has typed, rather than for who did not come.
+    #[serde(default)]
+    pub refused: bool,
 }
 
 /// The time, told to one share.
@@ -131,8 +142,37 @@ impl Folder {
     /// The signs of a run of `of` shares, in their order. What cannot be read is not there yet.
     #[must_use]
     pub fn signs(&self, of: u32) -> Vec<Sign> {
+        let mut signs = self.everybody();
+        signs.retain(|sign| sign.of == of);
+        signs
+    }
+
+    /// The signs of all that have this job, however many shares they are of.
+    #[must_use]
+    pub fn everybody(&self) -> Vec<Sign> {
         let prefix = format!("{}.share-", self.job);
-        signs_in(&self.path, |name| name.starts_with(&prefix), of)
+        signs_in(&self.path, |name| name.starts_with(&prefix))
+    }
+
+    /// The sign that stands where that of `share` does.
+    #[must_use]
+    pub fn sign(&self, share: u32) -> Option<Sign> {
+        self.look_again();
+        read(&self.sign_file(share))
+    }
+
+    /// Puts there what a share is about to run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put_told(&self, share: u32, told: &Told) -> io::Result<()> {
+        self.put(&self.told_file(share), told)
+    }
+
+    /// What the process of this sign is about to run, if it has said that.
+    #[must_use]
+    pub fn told(&self, sign: &Sign) -> Option<Told> {
+        read(&self.told_file(sign.share)).filter(|told: &Told| told.token == sign.token)
     }
 
     /// Puts the word of the first share there.
@@ -146,9 +186,13 @@ impl Folder {
     /// The word of the first share, if there is one yet.
     #[must_use]
     pub fn first(&self) -> Option<First> {
-        // A listing makes network file systems look again instead of trusting what they knew.
-        let _ = fs::read_dir(&self.path).map(|entries| entries.count());
+        self.look_again();
         read(&self.first_file())
+    }
+
+    /// A listing makes network file systems look again instead of trusting what they knew.
+    fn look_again(&self) {
+        let _ = fs::read_dir(&self.path).map(|entries| entries.count());
     }
 
     /// Takes on what only one process may do, in the run whose first share drew `token`: true for one of all that ask.
@@ -180,6 +224,10 @@ impl Folder {
         self.path.join(format!("{}.share-{share}.json", self.job))
     }
 
+    fn told_file(&self, share: u32) -> PathBuf {
+        self.path.join(format!("{}.plan-{share}.json", self.job))
+    }
+
     fn first_file(&self) -> PathBuf {
         self.path.join(format!("{}.first.json", self.job))
     }
@@ -209,7 +257,8 @@ pub fn last_signs(file: &Path, missing: &[u32], of: u32) -> Vec<Sign> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some((stem, _)) = name.split_once(".share-") else { return Vec::new() };
     let mut last: BTreeMap<u32, Sign> = BTreeMap::new();
-    for sign in signs_in(&path_of(&file.with_file_name(stem)), |name| name.contains(".share-"), of) {
+    let signs = signs_in(&path_of(&file.with_file_name(stem)), |name| name.contains(".share-"));
+    for sign in signs.into_iter().filter(|sign| sign.of == of) {
         let is_later = last.get(&sign.share).is_none_or(|other| other.at < sign.at);
         if missing.contains(&sign.share) && is_later {
             last.insert(sign.share, sign);
@@ -219,10 +268,27 @@ pub fn last_signs(file: &Path, missing: &[u32], of: u32) -> Vec<Sign> {
 }
 
 impl Sign {
+    /// Where its process is, in words: `process 7 on n2`.
+    #[must_use]
+    pub fn whose(&self) -> String {
+        format!("process {} on {}", self.pid, self.host.as_deref().unwrap_or("an unknown host"))
+    }
+
+    /// Whether it is sure that its process is over, seen from `host`: it has said so, or is not there any more. A process
+    /// of another host is over only if it has said so.
+    #[must_use]
+    pub fn is_over(&self, host: Option<&str>) -> bool {
+        match self.stage {
+            Stage::Done | Stage::Failed => true,
+            Stage::Waiting | Stage::Running => {
+                host.is_some() && self.host.as_deref() == host && !process_exists(self.pid)
+            }
+        }
+    }
+
     /// Who it is and what became of it, in words.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let host = self.host.as_deref().unwrap_or("an unknown host");
         let what = match (self.stage, self.ready) {
             (Stage::Waiting, _) => "before the run began".to_owned(),
             (Stage::Running, None) => "in the warm-up of level 1".to_owned(),
@@ -231,14 +297,11 @@ impl Sign {
             (Stage::Failed, _) => "when it gave up".to_owned(),
         };
         let said = self.said.as_ref().map_or_else(String::new, |said| format!(": {said}"));
-        format!(
-            "share {} (process {} on {host}) last wrote at {}, {what}{said}",
-            self.share, self.pid, self.at
-        )
+        format!("share {} ({}) last wrote at {}, {what}{said}", self.share, self.whose(), self.at)
     }
 }
 
-fn signs_in(path: &Path, is_one: impl Fn(&str) -> bool, of: u32) -> Vec<Sign> {
+fn signs_in(path: &Path, is_one: impl Fn(&str) -> bool) -> Vec<Sign> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let names = entries.filter(|entry| {
         let name = entry.file_name();
@@ -246,7 +309,7 @@ fn signs_in(path: &Path, is_one: impl Fn(&str) -> bool, of: u32) -> Vec<Sign> {
         name.ends_with(".json") && is_one(&name)
     });
     let mut signs: Vec<Sign> = names.filter_map(|entry| read(&entry.path())).collect();
-    signs.retain(|sign| sign.of == of && (1..=of).contains(&sign.share));
+    signs.retain(|sign| (1..=sign.of).contains(&sign.share));
     signs.sort_by_key(|sign| sign.share);
     signs
 }
@@ -284,6 +347,7 @@ mod tests {
             at: at.to_owned(),
             beat: 0,
             stage: Stage::Running,
+            plan: None,
             asked: 0,
             clock: None,
             ready: Some(0),
@@ -337,6 +401,18 @@ mod tests {
             "share 2 (process 7 on n2) last wrote at 2026-12-01T00:00:09Z, in level 1"
         );
         assert_eq!(last_signs(&dir.path().join("whole.json"), &[2], 3), []);
+    }
+
+    #[test]
+    fn a_process_is_over_if_it_says_so_or_is_missing_on_the_host_that_looks() {
+        let sign = |pid, stage| Sign { pid, stage, ..sign(1, "2026-12-01T00:00:00Z") };
+        let here = std::process::id();
+        assert!(!sign(here, Stage::Waiting).is_over(Some("n2")));
+        assert!(sign(here, Stage::Failed).is_over(Some("n2")));
+        // Numbers of processes end at 4194304.
+        assert!(sign(u32::MAX, Stage::Running).is_over(Some("n2")));
+        assert!(!sign(u32::MAX, Stage::Running).is_over(Some("n3")));
+        assert!(!sign(u32::MAX, Stage::Running).is_over(None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Owns the stored form and its versions, the writing without loss and the reading with judgement. It computes no
 //! number: those come from `summary`, at run time and again when a stored run is judged by other SLOs.
 
+mod alike;
 mod capacity;
 pub mod checkpoint;
 mod chunks;

@@ -5,6 +5,7 @@
 //! without readings is absent.
 
 mod join;
+pub mod shares;
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,11 @@ pub struct ExporterSeen {
     pub sources: Vec<Source>,
 }
 
+/// What the GPUs that a driver of this machine tells of are called together.
+pub const LOCAL_GPUS: &str = "GPUs of this machine";
+/// What the client's machine is called.
+pub const CLIENT: &str = "client";
+
 /// Lines of trouble that are kept of an exporter; further ones are left out.
 pub const TROUBLES_MAX: usize = 8;
 
@@ -108,6 +114,9 @@ pub struct LevelTelemetry {
     /// The client's machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLevel>,
+    /// The machines of the processes that a merged level was made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostOf>,
     /// The servers' time to the first token beside ours; absent where they do not tell it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
@@ -304,8 +313,19 @@ pub struct GpuLevel {
     pub throttled: BTreeMap<String, f64>,
 }
 
-/// What the client's machine said.
+/// What one of several machines said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostOf {
+    /// Which.
+    pub name: String,
+    /// What it said.
+    #[serde(flatten)]
+    pub level: HostLevel,
+}
+
+/// What the client's machine said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostLevel {
     /// Busy share of its CPUs, 0..=1.

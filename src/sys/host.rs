@@ -1,6 +1,7 @@
 //! What machine this is, as far as a result should say so.
 
 use std::fs;
+use std::path::Path;
 
 /// Facts about the machine; `None` where the system does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,12 @@ impl Host {
             memory_bytes: field(&memory, "MemTotal").and_then(kibibytes),
         }
     }
+}
+
+/// Whether a process of that number is there. It need not be the one that is meant: numbers come again.
+#[must_use]
+pub fn process_exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The value of the first line `name : value`.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::Metric;
-use crate::plan::{Level, Timestamps};
+use crate::plan::{Level, Plan, Share, Timestamps};
 use crate::run::HostCheck;
 use crate::stats::Series;
 use crate::summary::{Against, Counts, DriftFigure, GroupKey, InFlight, Statistics, Tokens};
@@ -44,6 +44,9 @@ pub struct Facts {
     pub parts: Vec<PartOf>,
     /// The names of the replicas, by their places.
     pub replicas: Vec<String>,
+    /// The shares of the plan that it is of, where it was merged of fewer than there should be; else empty: it is of the
+    /// plan's own share.
+    pub shares_there: Vec<Share>,
 }
 
 /// An endpoint or a replica.
@@ -134,6 +137,16 @@ pub struct Delay {
 }
 
 impl Facts {
+    /// The shares of the plan's load that the level is of.
+    pub(super) fn shares(&self, plan: &Plan) -> Vec<Share> {
+        if self.shares_there.is_empty() { vec![plan.own_share()] } else { self.shares_there.clone() }
+    }
+
+    /// How many of `n` users or places under a cap are theirs.
+    pub(super) fn own(&self, plan: &Plan, n: u32) -> u32 {
+        self.shares(plan).iter().map(|share| share.count_u32(n)).sum()
+    }
+
     /// The median of `metric`, ns; `None` without a value.
     pub(super) fn p50_ns(&self, metric: Metric) -> Option<f64> {
         self.latencies.get(&metric).map(|latency| latency.p50_ns)

@@ -18,6 +18,7 @@ mod imported;
 mod interrupt;
 mod live;
 mod merge;
+mod merge_cut;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -110,10 +111,15 @@ impl Dir {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tokload"));
         command.args(line.split_whitespace()).current_dir(self.work.path());
         // What may have started the tests is not what starts the programs.
-        for launcher in ["SLURM_STEP_ID", "SLURM_STEPID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"] {
+        for launcher in ["SLURM_STEP_ID", "SLURM_STEPID"] {
             command.env_remove(launcher);
         }
-        command.env_remove("JOB_COMPLETION_INDEX").env_remove("TOKLOAD_JOB");
+        for launcher in ["OMPI_COMM_WORLD", "PMI", "PMIX"] {
+            command.env_remove(format!("{launcher}_RANK")).env_remove(format!("{launcher}_SIZE"));
+        }
+        for name in ["JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "TOKLOAD_COMPLETIONS", "TOKLOAD_JOB"] {
+            command.env_remove(name);
+        }
         command.env_remove("OPENAI_API_KEY").env("TOKLOAD_STATE_DIR", self.state.path()).stdin(Stdio::null());
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         adjust(&mut command);
@@ -122,6 +128,15 @@ impl Dir {
 }
 
 impl Running {
+    /// Waits until it has said `part` on standard error.
+    fn wait_for(&self, part: &str) {
+        let clock = RunClock::start();
+        while !fs::read_to_string(&self.err).unwrap().contains(part) {
+            assert!(clock.now().as_secs_f64() < LIMIT.as_secs_f64(), "it has not said {part:?}");
+            std::thread::sleep(LOOK);
+        }
+    }
+
     fn end(mut self) -> Said {
         let clock = RunClock::start();
         let status = loop {

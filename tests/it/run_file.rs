@@ -216,6 +216,7 @@ fn level_telemetry() -> LevelTelemetry {
         servers: vec![server],
         gpus: vec![gpu],
         host: Some(host),
+        hosts: Vec::new(),
         network: Some(Network {
             server_n: 40.0,
             server_ttft_ms: 450.0,

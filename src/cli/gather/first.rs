@@ -3,36 +3,39 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Inner, in_words};
-use crate::run_file::gathering::{Answer, Sign, Stage};
+use super::{Inner, Unmet, in_words};
+use crate::run_file::gathering::{Answer, Sign, Stage, Told};
+use crate::sys::signals::Interrupts;
 
-/// Waits for the others.
-pub(super) fn meet(inner: &Inner) -> Result<Vec<String>, String> {
+/// Waits for the others, who are to run what was `told` as well.
+pub(super) fn meet(inner: &Inner, told: &Told, user: &Interrupts) -> Result<Vec<String>, Unmet> {
     let began = inner.wall.run.now();
     let of = inner.share.of;
-    // Failures that were there before us are somebody else's, unless nobody else has the name of our job.
-    let old: Vec<String> = inner.folder.signs(of).into_iter().map(|sign| sign.token).collect();
-    let is_fresh = |sign: &Sign| inner.is_named || !old.contains(&sign.token);
+    // Failures that were there before us are somebody else's, unless nobody else has the name of our job, and they are
+    // still there when their processes have had time to start again.
+    let is_old = |sign: &Sign| {
+        inner.before.signs.iter().any(|(token, beat)| (token, *beat) == (&sign.token, sign.beat))
+    };
     let own = inner.sign().token.clone();
     inner.tell(|_| {});
     let mut news = began;
     loop {
-        let signs: Vec<Sign> = inner.folder.signs(of).into_iter().filter(|sign| sign.share != 1).collect();
+        inner.look(user)?;
+        let signs: Vec<Sign> = inner.folder.everybody().into_iter().filter(|sign| sign.share != 1).collect();
         if answer(inner, &signs) {
             news = inner.wall.run.now();
         }
+        let now = inner.wall.run.now();
         let with_us = |sign: &&Sign| sign.first.as_ref() == Some(&own);
-        let failed =
-            signs.iter().find(|sign| sign.stage == Stage::Failed && (with_us(sign) || is_fresh(sign)));
+        let counts = |sign: &&Sign| with_us(sign) || !is_old(sign) || inner.is_believed(sign, now - began);
+        let failed = signs.iter().find(|sign| sign.stage == Stage::Failed && counts(sign));
         if let Some(failed) = failed {
-            return Err(give_up(
-                inner,
-                format!(
-                    "share {} has failed: {}",
-                    failed.share,
-                    failed.said.as_deref().unwrap_or("it did not say why")
-                ),
-            ));
+            let why = failed.said.as_deref().unwrap_or("it did not say why");
+            return Err(give_up(inner, Unmet::Absent(format!("share {} has failed: {why}", failed.share))));
+        }
+        let unlike = signs.iter().filter(with_us).find_map(|sign| difference(inner, told, sign));
+        if let Some(unlike) = unlike {
+            return Err(give_up(inner, Unmet::Refused(unlike)));
         }
         let there: Vec<&Sign> = signs.iter().filter(with_us).filter(|sign| sign.clock.is_some()).collect();
         if there.len() + 1 == of as usize {
@@ -41,23 +44,52 @@ pub(super) fn meet(inner: &Inner) -> Result<Vec<String>, String> {
             inner.tell(|first| first.together = Some(tokens));
             return Ok(clocks(&there));
         }
-        let now = inner.wall.run.now();
         if now - began > inner.timeout {
-            let absent = (2..=of).filter(|share| there.iter().all(|sign| sign.share != *share));
-            let absent: Vec<String> = absent.map(|share| share.to_string()).collect();
-            return Err(give_up(
-                inner,
-                format!(
-                    "of {of} shares these did not come within {} s (--share-timeout): {}; if they run, {} is not the same \
-                 folder on their hosts: name an --output-file in a folder that all hosts share",
-                    inner.asked_s(),
-                    absent.join(", "),
-                    inner.folder.path().display()
-                ),
-            ));
+            let there: Vec<u32> = there.iter().map(|sign| sign.share).collect();
+            return Err(give_up(inner, Unmet::Absent(absent(inner, &there, &signs))));
         }
         std::thread::sleep(Inner::pause(now - news));
     }
+}
+
+/// What is said of those that did not come while those `there` waited.
+fn absent(inner: &Inner, there: &[u32], signs: &[Sign]) -> String {
+    let of = inner.share.of;
+    let absent: Vec<u32> = (2..=of).filter(|share| !there.contains(share)).collect();
+    let last = signs.iter().filter(|sign| absent.contains(&sign.share)).take(LISTED);
+    let last: String = last.map(|sign| format!("; {}", sign.in_words())).collect();
+    let absent: Vec<String> = absent.iter().map(u32::to_string).collect();
+    format!(
+        "of {of} shares these did not come within {} s (--share-timeout): {}; if they run, {} is not the same folder on \
+         their hosts: name an --output-file in a folder that all hosts share{last}",
+        inner.asked_s(),
+        absent.join(", "),
+        inner.folder.path().display()
+    )
+}
+
+/// Signs that are shown of those that did not come.
+const LISTED: usize = 8;
+
+/// In what a share that has come is one of another run; `None` if it is one of this.
+fn difference(inner: &Inner, told: &Told, sign: &Sign) -> Option<String> {
+    let of = inner.share.of;
+    let what = if sign.of != of {
+        format!("the number of shares is {of} in share 1 and {} in share {}", sign.of, sign.share)
+    } else {
+        if sign.plan.as_ref()? == &told.mark() {
+            return None;
+        }
+        let other = inner.folder.told(sign)?;
+        told.difference(&other, ["share 1", &format!("share {}", sign.share)])?
+    };
+    Some(format!(
+        "share {} ({}) is not of the run of share 1 ({}): {what}; start all of them with the same options and the same \
+         --seed, and other runs with another --output-file",
+        sign.share,
+        sign.whose(),
+        inner.sign().whose()
+    ))
 }
 
 /// Answers the questions that have no answer yet; whether there were any.
@@ -83,8 +115,13 @@ fn answer(inner: &Inner, signs: &[Sign]) -> bool {
 }
 
 /// Tells the others that the run does not take place.
-fn give_up(inner: &Inner, why: String) -> String {
-    inner.tell(|first| first.failed = Some(why.clone()));
+fn give_up(inner: &Inner, why: Unmet) -> Unmet {
+    inner.tell(|first| match &why {
+        Unmet::Absent(said) => first.failed = Some(said.clone()),
+        Unmet::Refused(said) => (first.failed, first.refused) = (Some(said.clone()), true),
+        // It says so when it ends.
+        Unmet::Stopped => {}
+    });
     why
 }
 

@@ -5,15 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{BEAT, Inner, LOST, first, in_words};
-use crate::cli::value::StartAt;
+use crate::cli::value::{StartAt, waiting};
 use crate::load::agreed::Start;
+use crate::run_file::WallTime;
 use crate::run_file::gathering::{Sign, Stage};
 use crate::time::Stamp;
 
 /// How often is looked whether a level is ready.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Goes on until the run is over.
+/// Goes on from the start of the process until its run is over.
 pub(super) fn agree(inner: &Inner) {
     let is_first = inner.share.index == 1;
     let mut written = inner.wall.run.now();
@@ -21,7 +22,9 @@ pub(super) fn agree(inner: &Inner) {
     let mut lives = Lives::default();
     while !inner.over.load(Ordering::Relaxed) {
         let now = inner.wall.run.now();
-        if now - written >= BEAT {
+        // One that waits is watched by whoever comes to make the same share.
+        let beat = if inner.sign().stage == Stage::Waiting { BEAT / 2 } else { BEAT };
+        if now - written >= beat {
             written = now;
             inner.write(|_| {});
             if is_first {
@@ -97,6 +100,8 @@ fn decided(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
         }
         _ => (soonest, None),
     };
+    let ahead = Duration::from_nanos(start_ns.saturating_sub(wall_ns));
+    let note = note.or_else(|| waiting(WallTime::from_unix_nanos(start_ns), ahead));
     inner.tell(|first| {
         first.starts.resize(ordinal, 0);
         first.starts.push(start_ns);

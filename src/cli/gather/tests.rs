@@ -9,14 +9,19 @@ struct Case<'a> {
     job: Option<&'a str>,
     timeout_ms: u64,
     start_at: StartAt,
+    seed: u64,
 }
 
 impl<'a> Case<'a> {
     fn new(dir: &'a Path, of: u32) -> Case<'a> {
-        Case { dir, of, job: Some("j"), timeout_ms: 20_000, start_at: StartAt::Together }
+        Case { dir, of, job: Some("j"), timeout_ms: 20_000, start_at: StartAt::Together, seed: 1 }
     }
 
     fn open(&self, index: u32, shift_ms: i64) -> Gathering {
+        self.try_open(index, shift_ms).unwrap()
+    }
+
+    fn try_open(&self, index: u32, shift_ms: i64) -> Result<Gathering, String> {
         let wish = Wish {
             share: Share { index, of: self.of },
             result: &self.dir.join("run.json"),
@@ -25,7 +30,8 @@ impl<'a> Case<'a> {
             start_at: self.start_at,
             clock: RunClock::start(),
         };
-        Gathering::open_by(&wish, shift_ms * 1_000_000).unwrap()
+        let grace = Duration::from_millis(300);
+        Gathering::open_by(&wish, Odds { shift_ns: shift_ms * 1_000_000, grace })
     }
 
     /// All shares, each on a thread of its own, after they have met.
@@ -36,12 +42,32 @@ impl<'a> Case<'a> {
             .into_iter()
             .map(|mut one| {
                 thread::spawn(move || {
-                    let notes = one.meet().unwrap();
+                    let notes = one.meet(&Plan::new(1), &Interrupts::default()).unwrap();
                     (one, notes)
                 })
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+
+    /// Why share `index`, which is opened now, does not meet the others.
+    fn unmet(&self, index: u32) -> Unmet {
+        unmet(&mut self.open(index, 0), self.seed)
+    }
+
+    fn folder(&self) -> Folder {
+        Folder::beside(&self.dir.join("run.json"), self.job)
+    }
+}
+
+fn unmet(one: &mut Gathering, seed: u64) -> Unmet {
+    one.meet(&Plan::new(seed), &Interrupts::default()).unwrap_err()
+}
+
+fn said(unmet: Unmet) -> String {
+    match unmet {
+        Unmet::Absent(said) | Unmet::Refused(said) => said,
+        Unmet::Stopped => "stopped".to_owned(),
     }
 }
 
@@ -137,16 +163,16 @@ fn whoever_does_not_come_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let case = Case { timeout_ms: 150, ..Case::new(dir.path(), 4) };
     let mut first = case.open(1, 0);
-    let error = first.meet().unwrap_err();
+    let error = said(unmet(&mut first, 1));
     assert!(
         error.contains("2, 3, 4") && error.contains("--share-timeout") && error.contains("run.gathering"),
         "{error}"
     );
     // The others are told at once, whenever they come.
-    let error = Case::new(dir.path(), 4).open(2, 0).meet().unwrap_err();
+    let error = said(Case::new(dir.path(), 4).unmet(2));
     assert!(error.contains("2, 3, 4"), "{error}");
     let lonely = Case { job: Some("k"), timeout_ms: 50, ..Case::new(dir.path(), 4) };
-    let error = lonely.open(3, 0).meet().unwrap_err();
+    let error = said(lonely.unmet(3));
     assert!(error.contains("nothing was heard of share 1") && error.contains("same folder"), "{error}");
 }
 
@@ -156,8 +182,8 @@ fn one_that_fails_ends_the_waiting_of_all() {
     let case = Case::new(dir.path(), 3);
     let [mut one, mut two, mut three] = [1, 2, 3].map(|index| case.open(index, 0));
     three.end(Some("no route to it"));
-    let other = thread::spawn(move || two.meet().unwrap_err());
-    let error = one.meet().unwrap_err();
+    let other = thread::spawn(move || said(unmet(&mut two, 1)));
+    let error = said(unmet(&mut one, 1));
     assert!(error.contains("share 3 has failed: no route to it"), "{error}");
     assert_eq!(other.join().unwrap(), error);
 }
@@ -198,4 +224,117 @@ fn a_share_that_is_over_is_not_waited_for() {
     assert!(note.is_some_and(|note| note.contains("share 1 is gone")));
     let open: Vec<u32> = all[2].0.open_shares().iter().map(|sign| sign.share).collect();
     assert_eq!(open, [2, 3]);
+}
+
+#[test]
+fn a_share_is_made_by_one_process_and_by_the_next_when_that_is_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case::new(dir.path(), 3);
+    let mut first = case.open(2, 0);
+    let error = case.try_open(2, 0).unwrap_err();
+    let whose = first.inner.sign().whose();
+    assert!(
+        error.contains("share 2 of 3 is made by another") && error.contains(&whose) && error.contains("once"),
+        "{error}"
+    );
+    // It was not disturbed: the sign there is its own.
+    assert_eq!(case.folder().sign(2).unwrap().token, first.inner.sign().token);
+    first.end(Some("stopped"));
+    let second = case.open(2, 0);
+    // One that was killed says nothing, and its process is not there.
+    let killed = Sign { pid: u32::MAX, token: "killed".to_owned(), share: 3, ..second.inner.sign().clone() };
+    case.folder().put_sign(&killed).unwrap();
+    let clock = RunClock::start();
+    let third = case.open(3, 0);
+    assert!(clock.now().as_secs_f64() < 1.0, "{}", clock.now());
+    drop((second, third));
+}
+
+/// Both have looked before either of them had written: the later word stands, and the other process goes.
+#[test]
+fn of_two_processes_that_came_at_once_one_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case::new(dir.path(), 2);
+    let mut one = case.open(2, 0);
+    let other = Sign { token: "another".to_owned(), pid: 77, ..one.inner.sign().clone() };
+    case.folder().put_sign(&other).unwrap();
+    let error = unmet(&mut one, 1);
+    assert!(matches!(&error, Unmet::Refused(said) if said.contains("process 77 on")), "{error:?}");
+    one.end(Some(&said(error)));
+    assert_eq!(case.folder().sign(2).unwrap(), other);
+}
+
+#[test]
+fn a_share_of_another_plan_or_number_is_refused_with_both_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case::new(dir.path(), 2);
+    let mut second = case.open(2, 0);
+    let other = thread::spawn(move || unmet(&mut second, 2));
+    let error = case.unmet(1);
+    let Unmet::Refused(said) = &error else { panic!("{error:?}") };
+    assert!(
+        said.contains("plan.seed is 1 in share 1 and 2 in share 2") && said.contains("same options"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("share 2 (process {} on", std::process::id())), "{said}");
+    // Both say the same.
+    assert_eq!(other.join().unwrap(), error);
+    let [three, four] = [3, 4].map(|of| Case { job: Some("k"), ..Case::new(dir.path(), of) });
+    let mut of_four = four.open(4, 0);
+    let other = thread::spawn(move || unmet(&mut of_four, 1));
+    let error = three.unmet(1);
+    assert!(
+        matches!(&error, Unmet::Refused(said) if said.contains("is 3 in share 1 and 4 in share 4")),
+        "{error:?}"
+    );
+    assert_eq!(other.join().unwrap(), error);
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_has_not_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case::new(dir.path(), 3);
+    case.open(2, 0).end(Some("no route to it"));
+    let left = || fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(left(), 0);
+    // Ctrl-C while one waits: the other is told, and the last of them clears away what they said.
+    let (user, mut two) = (Interrupts::default(), case.open(2, 0));
+    let mut one = case.open(1, 0);
+    let other = thread::spawn(move || {
+        let error = said(unmet(&mut two, 1));
+        (two, error)
+    });
+    user.raise();
+    assert_eq!(one.meet(&Plan::new(1), &user), Err(Unmet::Stopped));
+    one.end(Some("ended by the user"));
+    let (mut two, error) = other.join().unwrap();
+    assert_eq!((error.as_str(), left()), ("share 1 has failed: ended by the user", 1));
+    two.end(Some(&error));
+    assert_eq!(left(), 0);
+    // One that was killed, or has failed, does not hold up the next start of the same job.
+    let mut killed = case.open(3, 0).inner.sign().clone();
+    killed.pid = u32::MAX;
+    case.folder().put_sign(&killed).unwrap();
+    let failed = Sign { share: 2, stage: Stage::Failed, token: "old".to_owned(), ..killed };
+    case.folder().put_sign(&failed).unwrap();
+    let first = First { token: "old".to_owned(), failed: Some("old".to_owned()), ..First::default() };
+    case.folder().put_first(&first).unwrap();
+    assert_eq!(case.met(&[0, 0, 0]).len(), 3);
+}
+
+#[test]
+fn whoever_comes_when_the_others_have_begun_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Case::new(dir.path(), 2);
+    let mut all = case.met(&[0, 0]);
+    // Its process was killed, and is started again.
+    let (killed, _) = all.pop().unwrap();
+    let sign = Sign { pid: u32::MAX, ..killed.inner.sign().clone() };
+    drop(killed);
+    case.folder().put_sign(&sign).unwrap();
+    let error = case.unmet(2);
+    assert!(
+        matches!(&error, Unmet::Refused(said) if said.contains("has begun with another process in the place of share 2 of 2")),
+        "{error:?}"
+    );
 }

@@ -8,7 +8,8 @@ use crate::plan::{Error, Plan, Share};
 
 /// Refuses a share of a plan whose seed was drawn for this process alone: its parts would be those of different runs.
 pub(in crate::cli) fn same_seed(plan: &Plan, fresh_seed: u64) -> Result<(), Error> {
-    if plan.share.is_none() || plan.seed != fresh_seed & FRESH_SEED_MASK {
+    // The only share of a run is the whole of it.
+    if plan.own_share().of == 1 || plan.seed != fresh_seed & FRESH_SEED_MASK {
         return Ok(());
     }
     let remedy = "give all of them the same --seed, as in --seed 1";

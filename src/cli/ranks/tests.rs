@@ -31,7 +31,9 @@ fn each_launcher_says_which_process_it_is() {
         ("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", None),
         ("PMI_RANK=7 PMI_SIZE=8", Some((8, 8))),
         ("PMIX_RANK=1 PMIX_SIZE=2", Some((2, 2))),
-        ("PMIX_RANK=1", None),
+        ("OMPI_COMM_WORLD_SIZE=1", None),
+        ("PMIX_RANK=0 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1", None),
+        ("PMIX_RANK=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", Some((2, 2))),
         ("PMIX_RANK=1 TOKLOAD_COMPLETIONS=4", Some((2, 4))),
         ("PMIX_RANK=1 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2", Some((2, 2))),
         ("JOB_COMPLETION_INDEX=0 TOKLOAD_COMPLETIONS=5", Some((1, 5))),
@@ -66,6 +68,17 @@ fn what_contradicts_itself_is_refused_with_its_names() {
         ),
         ("OMPI_COMM_WORLD_RANK=1", ["OMPI_COMM_WORLD_SIZE is not set", "Open MPI"]),
         ("OMPI_COMM_WORLD_RANK=-1 OMPI_COMM_WORLD_SIZE=2", ["'-1'", "--share I/N"]),
+        ("OMPI_COMM_WORLD_SIZE=4", ["OMPI_COMM_WORLD_RANK is not set", "unset the variable"]),
+        ("PMI_RANK=3", ["PMI_SIZE is not set", "--share I/N"]),
+        ("PMI_SIZE=3", ["PMI_RANK is not set", "MPICH"]),
+        ("PMIX_RANK=1", ["PMIX_RANK is 1 and PMIX_SIZE is not set", "unset the variable"]),
+        ("PMIX_SIZE=2", ["PMIX_RANK is not set", "--share I/N"]),
+        // A shell of a job says nothing of the size either.
+        ("PMIX_RANK=1 SLURM_JOB_ID=5 SLURM_NTASKS=4", ["PMIX_SIZE is not set", "--share none"]),
+        (
+            "JOB_COMPLETIONS=3",
+            ["JOB_COMPLETIONS is 3 and JOB_COMPLETION_INDEX is not set", "unset the variable"],
+        ),
         ("PMI_RANK=0 PMI_SIZE=99999", ["99999", "65536"]),
         (
             "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 PMI_RANK=0 PMI_SIZE=2",

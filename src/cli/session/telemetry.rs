@@ -7,6 +7,7 @@ use crate::cli::failure::Failure;
 use crate::cli::target::Ready;
 use crate::load::{Route, RouteParts, tls};
 use crate::plan::{Nvml, Plan, Secrets, Telemetry as Wished};
+use crate::summary::telemetry::{CLIENT, LOCAL_GPUS};
 use crate::sys::clock::RunClock;
 use crate::telemetry::{Ask, Library, Page, Setup, Telemetry, Whom};
 
@@ -61,9 +62,9 @@ pub(super) fn start(plan: &Plan, ready: &Ready, clock: RunClock) -> Result<Telem
     if wished.nvml == Nvml::On || wished.nvml == Nvml::Auto && is_here {
         let library = Library { path: wished.nvml_library.clone(), indices: wished.gpu_index.clone() };
         let quietly = wished.nvml == Nvml::Auto && wished.gpu_index.is_empty();
-        add(Ask { name: "GPUs of this machine".to_owned(), whom: Whom::Gpus(library), quietly });
+        add(Ask { name: LOCAL_GPUS.to_owned(), whom: Whom::Gpus(library), quietly });
     }
-    add(Ask { name: "client".to_owned(), whom: Whom::Host, quietly: true });
+    add(Ask { name: CLIENT.to_owned(), whom: Whom::Host, quietly: true });
     let interval = Duration::try_from_secs_f64(wished.interval_s).unwrap_or(Duration::from_secs(1));
     Ok(Telemetry::start(Setup { clock, interval, asks }))
 }

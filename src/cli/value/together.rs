@@ -35,7 +35,7 @@ pub fn share(option: &str, text: &str) -> Result<Option<Share>, Error> {
 /// `together`, `+10s`, a time of RFC 3339 in UTC or with an offset, or seconds since 1970.
 ///
 /// # Errors
-/// Whatever else.
+/// Whatever else; a time that does not say of which zone it is, which hosts may differ in.
 pub fn start_at(option: &str, text: &str) -> Result<StartAt, Error> {
     let plain = text.trim();
     let wrong = || {
@@ -52,6 +52,10 @@ pub fn start_at(option: &str, text: &str) -> Result<StartAt, Error> {
     if let Some(time) = WallTime::parse(plain).or_else(|| in_zone(plain)) {
         return Ok(StartAt::Wall(time));
     }
+    if WallTime::parse(&format!("{plain}Z")).is_some() {
+        let remedy = format!("write {plain}Z if it is UTC, or add the zone, as in {plain}+01:00");
+        return Err(Error::new(option, format!("'{text}' does not say of which time zone it is"), remedy));
+    }
     // Digits are read apart: a float has no room for the nanoseconds of today.
     let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,6 +67,26 @@ pub fn start_at(option: &str, text: &str) -> Result<StartAt, Error> {
     let all = whole.checked_mul(1_000_000_000).and_then(|whole| whole.checked_add(nanos));
     all.map(|ns| StartAt::Wall(WallTime::from_unix_nanos(ns))).ok_or_else(wrong)
 }
+
+/// What is said of a start at `at` that is so far ahead, where that is long enough to look like a program that hangs.
+#[must_use]
+pub fn waiting(at: WallTime, ahead: Duration) -> Option<String> {
+    if ahead < LONG {
+        return None;
+    }
+    let s = ahead.as_secs();
+    let (days, hours, minutes, seconds) = (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60);
+    let parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")];
+    // The two largest units say when to look again.
+    let parts = parts.into_iter().skip_while(|(n, _)| *n == 0).take(2);
+    let span: Vec<String> = parts.map(|(n, unit)| format!("{n} {unit}")).collect();
+    let time = at.to_string();
+    let time = time.split('.').next().unwrap_or_default();
+    Some(format!("the run starts at {time}Z (UTC), in {}: Ctrl-C ends the waiting", span.join(" ")))
+}
+
+/// Shorter waits are over before anybody wonders.
+const LONG: Duration = Duration::from_secs(3);
 
 /// A time as `2026-12-01T19:00:00+01:00`.
 fn in_zone(text: &str) -> Option<WallTime> {
@@ -112,6 +136,27 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_refused_with_both_ways_to_write_it() {
+        let error = start_at("--start-at", "2026-12-01T18:00:00").unwrap_err().to_string();
+        for part in ["of which time zone", "2026-12-01T18:00:00Z", "2026-12-01T18:00:00+01:00"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_long_wait_is_said_with_its_end_and_its_length() {
+        let noon = WallTime::from_unix_nanos(1_796_126_400_250_000_000);
+        let said = |s: u64| waiting(noon, Duration::from_secs(s));
+        assert_eq!(said(2), None);
+        let of = |span: &str| {
+            Some(format!("the run starts at 2026-12-01T12:00:00Z (UTC), in {span}: Ctrl-C ends the waiting"))
+        };
+        assert_eq!(said(45), of("45 s"));
+        assert_eq!(said(3 * 3600 + 12 * 60 + 7), of("3 h 12 min"));
+        assert_eq!(said(86_400 * 400 + 3), of("400 d 0 h"));
     }
 
     #[test]

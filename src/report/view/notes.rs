@@ -165,6 +165,7 @@ impl Notes<'_> {
     fn arrivals(&mut self, share: Share, limit: Option<u32>) {
         for level in self.levels {
             let Ok(setting) = level.setting.read() else { continue };
+            let whole = level.shares_there().is_empty();
             let asked = level.asked_s().map(|asked| {
                 // What was planned are requests, and conversations have several.
                 let (unit, planned) = match level.sessions {
@@ -173,6 +174,7 @@ impl Notes<'_> {
                 };
                 let asked = match setting.load.rate() {
                     Some(rate) if share.of > 1 => format!("asked {} {unit}", format::rate(share.rate(rate))),
+                    Some(_) if !whole => format!("asked {} {unit}", format::rate(asked)),
                     Some(rate) => format!("asked {} {unit}", format::typed(rate)),
                     None => format!("asked {} {unit} on average", format::rate(share.rate(asked))),
                 };

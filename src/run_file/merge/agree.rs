@@ -1,11 +1,13 @@
 //! Whether files are the shares of one run, and all of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{Member, MergeError};
-use crate::plan::{Client, Plan, json_of};
+use crate::plan::json_of;
+use crate::run_file::alike;
+use crate::run_file::checkpoint::Leftover;
 use crate::run_file::gathering::{self, Sign};
 
 /// The shares in `files`, in their order.
@@ -26,36 +28,60 @@ pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Memb
             return Err(MergeError::Twice { share: pair[0].share.index, first, second });
         }
     }
-    let missing: Vec<u32> =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
+    let missing = missing(&members);
     if !missing.is_empty() && !allow_missing {
         let last_signs = last_signs(&members);
-        return Err(MergeError::Missing { missing, of, last_signs });
+        let left = left_over(&members[0].path, &missing, of);
+        return Err(MergeError::Missing { missing, of, last_signs, left });
     }
     Ok(members)
 }
 
 /// The last signs of life of the shares that are missing, as far as they have left any.
 pub(super) fn last_signs(members: &[Member]) -> Vec<Sign> {
-    let of = members[0].share.of;
-    let missing: Vec<u32> =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
+    let missing = missing(members);
     if missing.is_empty() {
         return Vec::new();
     }
-    gathering::last_signs(&members[0].path, &missing, of)
+    gathering::last_signs(&members[0].path, &missing, members[0].share.of)
 }
+
+/// What is said of processes whose shares are missing and that have left something which is not in the merged run.
+pub(super) fn not_taken(members: &[Member]) -> Vec<String> {
+    let left = left_over(&members[0].path, &missing(members), members[0].share.of);
+    let said = |path: &PathBuf| {
+        format!("what a process has left of {} is not in it: name that file too", path.display())
+    };
+    left.iter().map(said).collect()
+}
+
+/// The shares that no file is of.
+pub(super) fn missing(members: &[Member]) -> Vec<u32> {
+    let of = members[0].share.of;
+    (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect()
+}
+
+/// Of the shares `missing`, those whose processes have left something beside `file`, the file of another share: by the
+/// names that they were to be saved under.
+fn left_over(file: &Path, missing: &[u32], of: u32) -> Vec<PathBuf> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some((stem, _)) = name.split_once(".share-") else { return Vec::new() };
+    let places = missing
+        .iter()
+        .take(LOOKED_FOR)
+        .map(|index| file.with_file_name(format!("{stem}.share-{index}-of-{of}.json")));
+    places.filter(|place| Leftover::of(place).is_some()).collect()
+}
+
+/// Missing shares of which the folder is searched for what they have left.
+const LOOKED_FOR: usize = 64;
 
 /// In what two files are not of one run, with both values.
 fn difference(a: &Member, b: &Member) -> Option<String> {
     let (one, other) = (&a.loaded.run, &b.loaded.run);
     let named = |what: &str, x: String, y: String| format!("{what} is {x} in one and {y} in the other");
-    let built = |tool: &crate::run_file::schema::ToolBlock| {
-        let git = tool.git.as_deref().map_or_else(String::new, |git| format!(" ({git})"));
-        format!("{} {}{git}", tool.name, tool.version)
-    };
     if one.tool != other.tool {
-        return Some(named("the program", built(&one.tool), built(&other.tool)));
+        return Some(named("the program", one.tool.in_words(), other.tool.in_words()));
     }
     if one.is_simulated() != other.is_simulated() {
         return Some("one is simulated and the other is not".to_owned());
@@ -63,8 +89,9 @@ fn difference(a: &Member, b: &Member) -> Option<String> {
     if a.share.of != b.share.of {
         return Some(named("the number of shares", a.share.of.to_string(), b.share.of.to_string()));
     }
-    if let Some(what) = first_difference("plan", &comparable(&a.plan), &comparable(&b.plan)) {
-        return Some(what);
+    let named_of = |what: alike::Difference| named(&what.what, what.one, what.other);
+    if let Some(what) = alike::difference("plan", &alike::comparable(&a.plan), &alike::comparable(&b.plan)) {
+        return Some(named_of(what));
     }
     for (what, x, y) in [
         ("the trace", json_of(&one.trace), json_of(&other.trace)),
@@ -72,8 +99,8 @@ fn difference(a: &Member, b: &Member) -> Option<String> {
         // Only a simulated run has it: the server that it was run against.
         ("the server", server(&one.metadata), server(&other.metadata)),
     ] {
-        if let Some(what) = first_difference(what, &x, &y) {
-            return Some(what);
+        if let Some(what) = alike::difference(what, &x, &y) {
+            return Some(named_of(what));
         }
     }
     None
@@ -83,49 +110,6 @@ fn difference(a: &Member, b: &Member) -> Option<String> {
 fn server(metadata: &std::collections::BTreeMap<String, String>) -> Value {
     metadata.get(crate::run_file::schema::SIMULATED_SERVER).cloned().into()
 }
-
-/// A plan without what may differ between processes of one run: which share it is, how its client runs, what it keeps.
-fn comparable(plan: &Plan) -> Value {
-    let mut plan = plan.clone();
-    let Client { workers, affinity, driver, .. } = Client::default();
-    plan.share = None;
-    plan.client = Client { workers, affinity, driver, ..plan.client };
-    plan.keep = crate::plan::Keep::default();
-    json_of(&plan)
-}
-
-/// Where two values first differ, and how: `plan.seed is 1 in one and 2 in the other`.
-fn first_difference(path: &str, a: &Value, b: &Value) -> Option<String> {
-    match (a, b) {
-        _ if a == b => None,
-        (Value::Object(x), Value::Object(y)) => {
-            let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            let of = |map: &serde_json::Map<String, Value>, key: &String| {
-                map.get(key).cloned().unwrap_or_default()
-            };
-            keys.into_iter()
-                .find_map(|key| first_difference(&format!("{path}.{key}"), &of(x, key), &of(y, key)))
-        }
-        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => x
-            .iter()
-            .zip(y)
-            .enumerate()
-            .find_map(|(place, (x, y))| first_difference(&format!("{path}[{place}]"), x, y)),
-        _ => Some(format!("{path} is {} in one and {} in the other", short(a), short(b))),
-    }
-}
-
-fn short(value: &Value) -> String {
-    let text = match value {
-        Value::Null => "not given".to_owned(),
-        other => other.to_string(),
-    };
-    if text.chars().count() <= SHOWN { text } else { text.chars().take(SHOWN).collect::<String>() + "..." }
-}
-
-const SHOWN: usize = 80;
 
 /// In what shares of one run differ that need not be alike, but had better be.
 pub(super) fn notes(members: &[Member]) -> Vec<String> {
@@ -145,36 +129,24 @@ pub(super) fn notes(members: &[Member]) -> Vec<String> {
         }
     }
     for member in members.iter().filter(|member| member.loaded.run.interrupted) {
-        notes.push(format!("share {} was interrupted", member.share.index));
+        let share = member.share.index;
+        let Some(cut) = member.loaded.run.cut else {
+            notes.push(format!("share {share} was interrupted"));
+            continue;
+        };
+        let process = cut.process;
+        notes.push(match cut.running {
+            true => format!(
+                "share {share} is not over: its process {process} still runs, merge again when it has ended"
+            ),
+            false => {
+                format!("share {share} was cut: its process {process} ended before it could save its part")
+            }
+        });
+        if cut.lost > 0 {
+            notes
+                .push(format!("the records of share {share} are damaged: {} requests are missing", cut.lost));
+        }
     }
     notes
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_first_difference_is_named_with_both_values() {
-        let of = |a: Value, b: Value| first_difference("plan", &a, &b);
-        assert_eq!(of(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 2}]})), None);
-        let said = of(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]})).unwrap();
-        assert_eq!(said, "plan.a[1].b is 2 in one and 3 in the other");
-        let said = of(json!({"a": 1}), json!({"a": 1, "z": "x".repeat(200)})).unwrap();
-        assert!(said.starts_with("plan.z is not given in one and \"xxx") && said.len() < 160, "{said}");
-        assert_eq!(of(json!([1]), json!([1, 2])).unwrap(), "plan is [1] in one and [1,2] in the other");
-    }
-
-    #[test]
-    fn hosts_may_have_other_cores_but_not_another_load() {
-        let (mut a, mut b) = (Plan::new(1), Plan::new(1));
-        b.client.workers = Some(3);
-        (b.client.affinity, b.keep.records) = (Some(vec![1, 2, 3]), false);
-        b.share = Some(crate::plan::Share { index: 2, of: 2 });
-        assert_eq!(comparable(&a), comparable(&b));
-        a.client.start_spread_us += 1.0;
-        assert_ne!(comparable(&a), comparable(&b));
-    }
 }

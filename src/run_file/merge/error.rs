@@ -44,6 +44,8 @@ pub enum MergeError {
         of: u32,
         /// What those of them last said that have said anything.
         last_signs: Vec<Sign>,
+        /// The files of those whose processes have left a checkpoint, which can be merged by these names.
+        left: Vec<PathBuf>,
     },
     /// A file has no level that was run.
     NoLevel {
@@ -114,15 +116,24 @@ impl fmt::Display for MergeError {
                 "{} is merged already: merge the files of all shares at once; runs are compared by tokload compare",
                 path.display()
             ),
-            MergeError::Missing { missing, of, last_signs } => {
+            MergeError::Missing { missing, of, last_signs, left } => {
                 let list: Vec<String> = missing.iter().take(LISTED).map(u32::to_string).collect();
                 let more = if missing.len() > LISTED { ", ..." } else { "" };
                 let said: Vec<String> = last_signs.iter().take(LISTED).map(Sign::in_words).collect();
                 let said = if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) };
+                let left: Vec<String> =
+                    left.iter().take(LISTED).map(|path| path.display().to_string()).collect();
+                let left = match left.is_empty() {
+                    true => String::new(),
+                    false => format!(
+                        "; what such a process has left is merged as well, by the name {}",
+                        left.join(", ")
+                    ),
+                };
                 write!(
                     f,
                     "{} of {of} shares are missing ({}{more}): name their files too, or merge what there is with \
-                     --allow-missing{said}",
+                     --allow-missing{left}{said}",
                     missing.len(),
                     list.join(", ")
                 )

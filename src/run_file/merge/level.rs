@@ -6,7 +6,6 @@ use crate::metrics::{Slices, Tally};
 use crate::plan::{Level, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, ShardCheck, Stamps};
 use crate::run_file::schema::{LevelBlock, LevelShareBlock, Part};
-use crate::summary::telemetry::{LevelTelemetry, Ours};
 use crate::time::Stamp;
 
 /// The parts that the shares have of one level.
@@ -64,6 +63,11 @@ impl PartOf<'_> {
         Some(own.saturating_add_signed(clock.map_or(0, |clock| clock.correction_ns())))
     }
 
+    /// Its process was killed in it, and left records of what had ended alone: neither counts of its own nor a self-check.
+    pub(super) fn is_cut(&self) -> bool {
+        self.member.loaded.run.cut.is_some() && self.block.self_check.shards.is_empty()
+    }
+
     /// Its first planned send on its own time line.
     pub(super) fn t0(&self) -> Stamp {
         Stamp::from_nanos(self.block.span.t0_ns)
@@ -83,7 +87,8 @@ impl PartOf<'_> {
 pub(super) fn result(parts: &Parts<'_>, placed: &Placed) -> Result<LevelResult, MergeError> {
     let mut tally = Tally::default();
     tally.begin(placed.span.t0);
-    let (mut shards, mut examples) = (Vec::new(), Vec::<Example>::new());
+    let (mut shards, mut examples) = (Vec::<ShardCheck>::new(), Vec::<Example>::new());
+    let mut all_counted = true;
     for (place, of) in parts.all.iter().enumerate() {
         let mut part = of.read()?;
         part.tally.move_to(placed.span.t0);
@@ -97,11 +102,16 @@ pub(super) fn result(parts: &Parts<'_>, placed: &Placed) -> Result<LevelResult, 
             ..check
         };
         shards.extend(part.shards.into_iter().map(moved));
+        all_counted &= !of.is_cut();
         for known in &of.block.examples {
             if examples.iter().all(|example| example.outcome != known.outcome) {
                 examples.push(Example { outcome: known.outcome, message: known.message.clone() });
             }
         }
+    }
+    if !all_counted {
+        // What the others counted is not what was in flight.
+        shards.iter_mut().for_each(|shard| shard.running = None);
     }
     let is_part = |of: &PartOf<'_>| !of.block.window.whole_level;
     if placed.window.whole_level && parts.all.iter().any(is_part) {
@@ -161,14 +171,6 @@ pub(super) fn replicas(parts: &Parts<'_>) -> Vec<String> {
     names
 }
 
-/// What servers and GPUs said, of the first share that heard them, set against the numbers of all. What it said of its own
-/// machine, and when, is not the merged run's.
-pub(super) fn telemetry(parts: &Parts<'_>, ours: &Ours) -> Option<LevelTelemetry> {
-    let heard = |told: &&LevelTelemetry| !told.servers.is_empty() || !told.gpus.is_empty();
-    let told = parts.all.iter().find_map(|part| part.block.telemetry.as_ref().filter(heard))?;
-    Some(LevelTelemetry { host: None, lines: Vec::new(), ..told.clone() }.set_against(ours))
-}
-
 /// Which stamps all parts have, and whether some were judged by the kernel's.
 fn stamps(parts: &Parts<'_>) -> (Stamps, bool) {
     let in_use = |part: &&PartOf<'_>| part.block.self_check.timestamps.unwrap_or_default();
@@ -210,6 +212,7 @@ fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 pub(super) fn shares(parts: &Parts<'_>, placed: &Placed) -> Vec<LevelShareBlock> {
     let share = |(place, part): (usize, &PartOf<'_>)| LevelShareBlock {
         share: part.member.share.index,
+        of: part.member.share.of,
         planned: part.block.counts.planned,
         began_s: placed.by_clock.get(place).map(|later| later.as_secs_f64()),
         placed_s: placed.later.get(place).map_or(0.0, |later| later.as_secs_f64()),
@@ -243,4 +246,25 @@ pub(super) fn notes(parts: &Parts<'_>, placed: &Placed) -> Vec<String> {
         ));
     }
     notes
+        .extend(parts.all.iter().filter(|part| part.is_cut()).map(|part| cut_in_words(&label, part, placed)));
+    notes
+}
+
+/// What became of a level in which a process was killed.
+fn cut_in_words(label: &str, part: &PartOf<'_>, placed: &Placed) -> String {
+    let share = part.member.share.index;
+    let (window, t0) = (placed.window, placed.span.t0);
+    if window.whole_level {
+        return format!(
+            "{label}: share {share} was cut before there was a time in which all shares are known: the whole level counts, \
+             and the load of share {share} is missing from a part of it"
+        );
+    }
+    format!(
+        "{label}: share {share} was cut: the window is from {:.3} to {:.3} s, until where all that it had planned is known; \
+         it left no counts of its own, so that Little's law is not held against them and the self-check is that of the \
+         others",
+        (window.start - t0).as_secs_f64(),
+        (window.end - t0).as_secs_f64()
+    )
 }

@@ -5,10 +5,12 @@
 //! those of one level at a time are in memory, as in a run of one process.
 
 mod agree;
+mod cut;
 mod error;
 mod level;
 mod place;
 mod records;
+mod telemetry;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,7 @@ use super::write::{self, Destination};
 use crate::plan::{Client, Plan, Share};
 use crate::summary::telemetry::Ours;
 use crate::summary::{self, Users};
+use crate::verdict::Verdict;
 use crate::workload::Content;
 
 pub use error::MergeError;
@@ -74,6 +77,7 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
     let first = &members[0].loaded.run;
     let mut notes = agree::notes(members);
     notes.extend(agree::last_signs(members).iter().map(Sign::in_words));
+    notes.extend(agree::not_taken(members));
     let levels = levels(members, &mut notes)?;
     let mut line = place::Line::default();
     let mut results = Vec::new();
@@ -101,7 +105,7 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
         let numbers = summary::level(&input);
         run.push(&result, &numbers);
         if let Some(block) = run.levels.last_mut() {
-            block.telemetry = level::telemetry(parts, &Ours::of(&numbers));
+            block.telemetry = telemetry::level(parts, &placed, &Ours::of(&numbers));
             // What a file's prompts share, only a process that has the file can say.
             if let Some((_, records)) = records.as_ref().filter(|_| !plan.workload.is_recorded()) {
                 block.find_reuse(&Content::new(&plan), plan.level_seed(block.ordinal), records);
@@ -119,13 +123,16 @@ fn assemble(members: &[Member], copies: &mut Copies, options: Options) -> Result
         }
         notes.extend(level::notes(parts, &placed));
     }
-    // All shares ask the same servers: the words of one are those of all.
-    run.telemetry = members.iter().find_map(|member| member.loaded.run.telemetry.clone());
+    run.telemetry = telemetry::block(members);
     run.interrupted = members.iter().any(|member| member.loaded.run.interrupted);
     run.merged = Some(block(members, notes));
     run.compare_repeats();
     run.find_knee();
     run.judge();
+    if members.iter().any(|member| member.loaded.run.cut.is_some_and(|cut| cut.lost > 0)) {
+        // What is left of a share is no fair part of what it measured.
+        run.verdict = Some(Verdict::Invalid);
+    }
     Ok(run)
 }
 
@@ -155,9 +162,6 @@ fn levels<'a>(members: &'a [Member], notes: &mut Vec<String>) -> Result<Vec<Part
 }
 
 fn block(members: &[Member], notes: Vec<String>) -> MergedBlock {
-    let of = members[0].share.of;
-    let missing =
-        (1..=of).filter(|index| members.iter().all(|member| member.share.index != *index)).collect();
     let share = |member: &Member| MergedShareBlock {
         share: member.share.index,
         file: write::file_name(&member.path),
@@ -166,7 +170,12 @@ fn block(members: &[Member], notes: Vec<String>) -> MergedBlock {
         interrupted: member.loaded.run.interrupted,
         environment: member.loaded.run.environment.clone(),
     };
-    MergedBlock { of, missing, shares: members.iter().map(share).collect(), notes }
+    MergedBlock {
+        of: members[0].share.of,
+        missing: agree::missing(members),
+        shares: members.iter().map(share).collect(),
+        notes,
+    }
 }
 
 /// The plan of all of them: what each host has of its own is left open.
@@ -174,7 +183,9 @@ fn common_plan(members: &[Member], records: bool) -> Plan {
     let mut plan = members[0].plan.clone();
     plan.share = None;
     plan.keep.records = records;
-    plan.keep.chunks &= members.iter().all(|member| member.plan.keep.chunks);
+    // A share that was cut has lost them.
+    let has_chunks = |member: &Member| member.plan.keep.chunks && member.loaded.run.cut.is_none();
+    plan.keep.chunks &= members.iter().all(has_chunks);
     let usual = Client::default();
     let all = |same: &dyn Fn(&Client) -> bool| members.iter().all(|member| same(&member.plan.client));
     let client = plan.client.clone();

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::level::Parts;
-use super::{Member, MergeError};
+use super::{Member, MergeError, cut};
 use crate::run::{Span, Window};
 use crate::run_file::schema::apart_max_ns;
 use crate::run_file::wall::WallTime;
@@ -86,7 +86,8 @@ impl Line {
                 .unwrap_or(t0)
         };
         let span = Span { t0, t1: ends(|span| span.t1), t2: ends(|span| span.t2) };
-        let window = window(parts, span, &later);
+        let known = known_until(parts, span, &later)?;
+        let window = window(parts, span, &later, known);
         let Some(window) = window else {
             return Err(MergeError::NotTogether { label: parts.label(), apart_s: apart.as_secs_f64() });
         };
@@ -107,19 +108,42 @@ impl Line {
     }
 }
 
+/// Until when all that was planned is known, where a process was killed in the level: the earliest of them.
+fn known_until(parts: &Parts<'_>, span: Span, later: &[Duration]) -> Result<Option<Stamp>, MergeError> {
+    let mut until: Option<Stamp> = None;
+    for (part, later) in parts.all.iter().zip(later) {
+        if let Some(known) = cut::known_for(part, &parts.level.load)? {
+            let known = span.t0 + *later + known;
+            until = Some(until.map_or(known, |until| until.min(known)));
+        }
+    }
+    Ok(until)
+}
+
 /// The time in which all parts were measured; the whole level where one of them is a whole level. `None` if there is no
-/// such time.
-fn window(parts: &Parts<'_>, span: Span, later: &[Duration]) -> Option<Window> {
+/// such time. Where a process was killed it is the time until which all is known, from the beginning of the level if no
+/// window of the others begins before that.
+fn window(parts: &Parts<'_>, span: Span, later: &[Duration], known: Option<Stamp>) -> Option<Window> {
     let windows: Vec<Window> = parts.all.iter().map(|part| part.block.fixed_window()).collect();
-    if windows.iter().any(|window| window.whole_level) {
-        return Some(Window { start: span.t0, end: span.t2, whole_level: true });
+    let whole = Window { start: span.t0, end: span.t2, whole_level: true };
+    let is_cut = |place: usize| parts.all[place].is_cut();
+    if known.is_none() && windows.iter().any(|window| window.whole_level) {
+        return Some(whole);
     }
     let moved = |of: fn(&Window) -> Stamp| {
-        let parts = parts.all.iter().zip(&windows).zip(later);
-        parts.map(move |((part, window), later)| {
+        let parts = parts.all.iter().zip(&windows).zip(later).enumerate();
+        let limiting = parts.filter(|(place, ((_, window), _))| !window.whole_level && !is_cut(*place));
+        limiting.map(move |(_, ((part, window), later))| {
             span.t0 + *later + (of(window) - Stamp::from_nanos(part.block.span.t0_ns))
         })
     };
-    let (start, end) = (moved(|window| window.start).max()?, moved(|window| window.end).min()?);
-    (start < end).then_some(Window { start, end, whole_level: false })
+    let (start, end) = (moved(|window| window.start).max(), moved(|window| window.end).min());
+    let Some(known) = known else {
+        let (start, end) = (start?, end?);
+        return (start < end).then_some(Window { start, end, whole_level: false });
+    };
+    let end = end.map_or(known, |end| end.min(known));
+    let all_there = span.t0 + later.iter().max().copied().unwrap_or_default();
+    let start = start.filter(|start| *start < end).unwrap_or(all_there);
+    Some(if start < end { Window { start, end, whole_level: false } } else { whole })
 }

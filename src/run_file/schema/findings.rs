@@ -110,6 +110,7 @@ impl LevelBlock {
             client: client(&self.self_check),
             parts: self.groups.iter().map(part).collect(),
             replicas: self.replicas.clone(),
+            shares_there: self.shares_there(),
         })
     }
 }

@@ -350,8 +350,8 @@ impl LevelBlock {
         if distribution.fails(quantile) { None } else { Some(distribution.quantile(quantile)? / 1e6) }
     }
 
-    /// The rate that was asked for on average over the time that requests are counted in, per second; `None` where there
-    /// is none, or the load is not known to this tokload.
+    /// The rate that was asked for on average over the time that requests are counted in, per second: of a merged level
+    /// that of the shares which are there. `None` where there is none, or the load is not known to this tokload.
     #[must_use]
     pub fn asked_s(&self) -> Option<f64> {
         let load = self.setting.read().ok()?.load;
@@ -359,7 +359,9 @@ impl LevelBlock {
         let (from_ns, until_ns) =
             if window.whole_level { (span.t0_ns, span.t1_ns) } else { (window.start_ns, window.end_ns) };
         let since_start = |ns: u64| ns.saturating_sub(span.t0_ns) as f64 / 1e9;
-        load.asked_between(since_start(from_ns), since_start(until_ns))
+        let asked = load.asked_between(since_start(from_ns), since_start(until_ns))?;
+        let there = self.shares_there();
+        Some(if there.is_empty() { asked } else { there.iter().map(|share| share.rate(asked)).sum() })
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::self_check::HostBlock;
-use super::{EnvironmentBlock, FindingBlock, RunFile};
-use crate::plan::{Finding, Grade, Rule};
+use super::{EnvironmentBlock, FindingBlock, LevelBlock, RunFile};
+use crate::plan::{Finding, Grade, Rule, Share};
 
 /// How the wall clock of a process stands to that of the first share, as seen through the folder that they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,9 @@ pub struct MergedShareBlock {
 pub struct LevelShareBlock {
     /// Which share, from 1.
     pub share: u32,
+    /// Of how many; 0 in a file of an earlier tokload.
+    #[serde(default)]
+    pub of: u32,
     /// Requests planned, of any outcome.
     pub planned: u64,
     /// How much later than the first of all shares it began the level by the wall clocks of their machines, s; `None` in
@@ -102,6 +105,20 @@ const APART_MAX_NS: u64 = 100_000_000;
 #[must_use]
 pub fn apart_max_ns(planned_ns: u64) -> u64 {
     APART_MAX_NS.max(planned_ns / 100)
+}
+
+impl LevelBlock {
+    /// The shares that the level is of, where it is of fewer than it was planned for; empty where it is whole, and where
+    /// one process made it.
+    #[must_use]
+    pub fn shares_there(&self) -> Vec<Share> {
+        let shares = self.shares.as_deref().unwrap_or_default();
+        let of = shares.first().map_or(0, |share| share.of);
+        if shares.len() >= of as usize {
+            return Vec::new();
+        }
+        shares.iter().map(|share| Share { index: share.share, of }).collect()
+    }
 }
 
 impl RunFile {

@@ -396,16 +396,22 @@ impl RunFile {
 }
 
 impl ToolBlock {
-    fn this() -> ToolBlock {
+    pub(super) fn this() -> ToolBlock {
         ToolBlock {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             git: option_env!("TOKLOAD_GIT").map(str::to_owned),
         }
     }
+
+    /// Its name and how it was built.
+    pub(super) fn in_words(&self) -> String {
+        let git = self.git.as_deref().map_or_else(String::new, |git| format!(" ({git})"));
+        format!("{} {}{git}", self.name, self.version)
+    }
 }
 
-fn without_secrets(plan: &Plan) -> Plan {
+pub(super) fn without_secrets(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for header in &mut plan.target.headers {
         if redact::is_secret_name(&header.name) {

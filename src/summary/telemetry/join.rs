@@ -79,6 +79,7 @@ pub fn level(observed: &Observed, span: Span, window: Window, ours: &Ours) -> Op
         servers,
         gpus,
         host,
+        hosts: Vec::new(),
     };
     let has_any = !telemetry.servers.is_empty() || !telemetry.gpus.is_empty() || telemetry.host.is_some();
     has_any.then_some(telemetry)

@@ -76,7 +76,7 @@ fn realised_rate(plan: &Plan, facts: &Facts) -> Option<Finding> {
     if plan.workload.conversation.is_some() {
         return None;
     }
-    let share = plan.own_share();
+    let shares = facts.shares(plan);
     let (n, times) = (facts.counts.planned as f64, facts.times);
     let (from_s, s) = if times.whole_level { (0.0, times.planned_s) } else { (times.cut_s, times.window_s) };
     if n < 2.0 || s <= 0.0 {
@@ -87,9 +87,11 @@ fn realised_rate(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let asked = load.asked_between(from_s, from_s + s)?;
     let cv = load.arrivals.gaps().map_or(0.0, Gaps::variation);
     let realised = n / s;
-    let asked = share.rate(asked);
-    // A share has the sum of as many gaps as there are shares between its sends.
-    let deviation = asked * cv / (n * f64::from(share.of)).sqrt();
+    let of = f64::from(shares[0].of);
+    let asked: f64 = shares.iter().map(|share| share.rate(asked)).sum();
+    // The gaps of all sends are behind those of a part of them: one share has the sum of as many as there are shares
+    // between its own.
+    let deviation = asked * cv / (n * of / shares.len() as f64).sqrt();
     // One request more or less, or one burst, lies at the edges of the time, whatever the process.
     let edge = 2.0 * f64::from(load.burst_size().unwrap_or(1)) * asked / n;
     if (realised - asked).abs() <= DEVIATIONS_MAX * deviation + edge {
@@ -111,7 +113,7 @@ fn rate_text(rate: f64) -> String {
 
 fn cap_reached(plan: &Plan, facts: &Facts) -> Option<Finding> {
     let cap = facts.level.load.cap.filter(|_| facts.level.load.users.is_none())?;
-    let cap = plan.own_share().count_u32(cap);
+    let cap = facts.own(plan, cap);
     let wait = facts.latencies.get(&Metric::CapWait).filter(|wait| wait.max_ns > 0.0)?;
     let who = facts.cap_waited.map_or_else(
         || "requests".to_owned(),

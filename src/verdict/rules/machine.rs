@@ -60,7 +60,7 @@ fn reuse(plan: &Plan, facts: &Facts) -> Option<Finding> {
         return None;
     }
     let (client, load) = (&facts.client, &facts.level.load);
-    let planned = || load.users.or(load.cap).map(|n| plan.own_share().count(u64::from(n)));
+    let planned = || load.users.or(load.cap).map(|n| u64::from(facts.own(plan, n)));
     let at_once = facts.in_flight.map(|n| n.max).or_else(planned)?;
     // Where nothing listens there is nothing to keep open.
     let refused = facts.counts.outcomes.iter().filter(|seen| seen.outcome.class == Class::Connect);

@@ -277,6 +277,20 @@ fn a_rate_may_be_off_by_three_deviations_of_its_process() {
     assert_eq!(realised(constant(), 10.03), warn(Rule::RealisedRateOff));
 }
 
+/// Three of four shares of 10/s: 7.5/s, of a process whose 1000 sends are 1333 of the whole: three deviations are
+/// 3 * 7.5 / sqrt(1333) = 0.616.
+#[test]
+fn a_level_without_some_of_its_shares_is_held_against_their_part_of_the_rate() {
+    let there = [1, 2, 4].map(|index| crate::plan::Share { index, of: 4 });
+    let realised =
+        |per_s: f64| found(|f| (f.shares_there, f.times.planned_s) = (there.to_vec(), 1000.0 / per_s));
+    assert_eq!([realised(7.5), realised(6.95), realised(8.05)], [vec![], vec![], vec![]]);
+    assert_eq!(
+        [realised(6.85), realised(8.2), realised(10.0)].concat(),
+        warn(Rule::RealisedRateOff).repeat(3)
+    );
+}
+
 #[test]
 fn turns_are_not_held_against_a_rate_of_sessions() {
     let mut plan = Plan::new(1);

@@ -9,7 +9,7 @@ use super::canned::{Canned, models, stream};
 use super::{Dir, Running, json, mock, mock_at, run, url};
 
 impl Running {
-    fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 }
@@ -64,6 +64,22 @@ fn ctrl_c_twice_ends_at_once() {
     let counts = json(&dir.path("run.json"))["levels"][0]["counts"].clone();
     assert_eq!((&counts["planned"], &counts["ok"]), (&2.into(), &0.into()), "{counts}");
     assert_eq!(counts["outcomes"][0]["outcome"]["class"], "unfinished");
+}
+
+#[test]
+fn a_start_that_is_far_ahead_is_said_and_ctrl_c_ends_the_wait() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let line = run(&url(&mock), "-c 2 --num-prompts 4 --start-at +7200 --no-progress --output-file run.json");
+    let running = dir.start(&line);
+    running.wait_for("(UTC), in ");
+    running.interrupt();
+    let said = running.end();
+    assert!(said.shows(130).contains("interrupted"), "{said:?}");
+    let line = said.err.lines().find(|line| line.contains("the run starts at 20")).unwrap();
+    assert!(line.contains("in 2 h 0 min: Ctrl-C ends the waiting"), "{line}");
+    assert_eq!(json(&dir.path("run.json"))["levels"][0]["counts"]["planned"], 0);
+    dir.tokload(&run(&url(&mock), "--start-at 2026-12-01T18:00:00"))
+        .refuses(2, &["--start-at", "of which time zone", "2026-12-01T18:00:00Z", "+01:00"]);
 }
 
 #[test]

@@ -324,6 +324,10 @@ fn a_missing_share_is_said_and_the_load_is_what_was_offered() {
         findings.contains("shares_missing") && findings.contains("75 % of the planned load"),
         "{findings}"
     );
+    // They offered what was theirs.
+    assert!(table.contains("asked 30"), "{table}");
+    let of_level = all["levels"][0]["findings"].to_string();
+    assert!(!of_level.contains("realised_rate_off"), "{of_level}");
 }
 
 /// Two processes at once against a real socket, which began together by their clocks, or did not.
@@ -426,10 +430,17 @@ fn what_a_server_said_is_set_against_the_requests_of_all_shares() {
     };
     let started = [1, 2].map(|index| dir.start(&line(index)));
     started.into_iter().for_each(|one| assert_eq!(one.end().code, 0));
-    let [share, all] = ["all.share-1-of-2.json", "all.json"].map(|name| json(&dir.path(name)));
+    let [share, other, all] =
+        ["all.share-1-of-2.json", "all.share-2-of-2.json", "all.json"].map(|name| json(&dir.path(name)));
     let told = |run: &Value| run["levels"][0]["telemetry"].clone();
-    let server = &told(&all)["servers"][0];
-    assert_eq!(server, &told(&share)["servers"][0]);
+    let servers = told(&all)["servers"].clone();
+    // Both have asked it, and it is told of once: as by whoever heard it for longer.
+    assert_eq!(servers.as_array().unwrap().len(), 1, "{servers}");
+    let server = &servers[0];
+    assert!([&share, &other].iter().any(|run| server == &told(run)["servers"][0]), "{server}");
+    let exporters = all["telemetry"]["exporters"].as_array().unwrap();
+    let names: Vec<&str> = exporters.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, [&format!("{}/metrics", url(&mock)), "client"]);
     // A request of the other share may end behind the last reading of the first.
     let [own, network] = [&share, &all].map(|run| told(run)["network"].clone());
     assert!((70.0..=80.0).contains(&network["server_n"].as_f64().unwrap()), "{server}");
@@ -437,6 +448,11 @@ fn what_a_server_said_is_set_against_the_requests_of_all_shares() {
     assert_eq!((&own["client_n"], &own["difference_ms"]), (&40.into(), &Value::Null), "{own}");
     assert_eq!(network["client_n"], 80);
     assert!(network["difference_ms"].as_f64().is_some_and(|ms| ms.abs() < 5.0), "{network}");
-    // The machine of one of them is not that of all.
+    // The machine of one of them is not that of all: it bears its name, once for both of its processes.
     assert!(told(&all)["host"].is_null() && !told(&share)["host"].is_null());
+    let hosts = told(&all)["hosts"].clone();
+    assert_eq!((hosts.as_array().unwrap().len(), &hosts[0]["name"]), (1, &share["environment"]["host"]));
+    let lines = told(&all)["lines"].clone();
+    let courses = lines.as_array().into_iter().flatten().filter(|line| line["what"] == "cpu_busy");
+    assert!(courses.into_iter().all(|line| line["of"] == hosts[0]["name"]), "{lines}");
 }

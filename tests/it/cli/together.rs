@@ -165,7 +165,74 @@ fn shares_by_hand_meet_where_that_is_asked_for() {
     );
     let said = dir.tokload(&lonely);
     said.refuses(3, &["nothing was heard of share 1", "b.gathering", "same folder"]);
-    assert!(!dir.path("b.share-2-of-2.json").exists());
+    assert!(!dir.path("b.share-2-of-2.json").exists() && !dir.path("b.gathering").exists());
+    // The only share of a run needs no seed that others have, and nobody to meet.
+    assert_eq!(dir.tokload(&run(&base, "--share 1/1 --dry-run")).code, 0);
+}
+
+/// Whether the process of share `index` waits for the others of `all.json`.
+fn waits(dir: &Dir, index: u32) {
+    let sign = dir.path(&format!("all.gathering/run.share-{index}.json"));
+    let began = RunClock::start();
+    while !fs::read_to_string(&sign).is_ok_and(|text| text.contains("\"plan\":\"")) {
+        assert!(began.now().as_secs_f64() < 30.0, "share {index} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_share_that_is_started_twice_is_refused_and_one_that_was_killed_may_come_again() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let line = |index: u32| {
+        run(&url(&mock), &format!("{LOAD} --start-at together --share {index}/2 --output-file all.json"))
+    };
+    let mut second = dir.start(&line(2));
+    waits(&dir, 2);
+    let process = format!("process {} on ", second.child.id());
+    dir.tokload(&line(2))
+        .refuses(2, &["share 2 of 2 is made by another process as well", &process, "start each share once"]);
+    second.child.kill().unwrap();
+    second.child.wait().unwrap();
+    let said = ends(vec![dir.start(&line(2)), dir.start(&line(1))]);
+    assert!(said.iter().all(|said| said.code == 0), "{said:?}");
+    assert_eq!(json(&dir.path("all.json"))["levels"][0]["counts"]["ok"], 40);
+    assert!(!dir.path("all.gathering").exists());
+}
+
+#[test]
+fn shares_of_different_plans_are_refused_before_anything_is_sent() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let line = |index: u32, load: &str| {
+        let line = format!("{load} --start-at together --share {index}/2 --output-file all.json");
+        dir.start(&run(&url(&mock), &line))
+    };
+    for (option, other, parts) in [
+        ("--request-rate 100", "--request-rate 90", ["arrivals", "100.0 in share 1 and 90.0 in share 2"]),
+        ("--seed 3", "--seed 4", ["plan.seed", "3 in share 1 and 4 in share 2"]),
+    ] {
+        let said = ends(vec![line(1, LOAD), line(2, &LOAD.replace(option, other))]);
+        for said in &said {
+            said.refuses(2, &["share 2 (process ", "is not of the run of share 1", "the same options"]);
+            said.refuses(2, &parts);
+        }
+        assert_eq!(dir.names(), [""; 0]);
+    }
+    // Each process of both starts has asked once whether the server answers.
+    assert_eq!(mock.truth(false).completed(), 4);
+}
+
+#[test]
+fn nothing_is_left_of_a_share_that_gave_up_before_it_began() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let nowhere = format!("{LOAD} --start-at together --share 1/2 --output-file all.json");
+    assert_eq!(dir.tokload(&run("http://127.0.0.1:9", &nowhere)).code, 3);
+    assert_eq!(dir.names(), [""; 0]);
+    let waiting = dir.start(&run(&url(&mock), &nowhere));
+    waits(&dir, 1);
+    waiting.interrupt();
+    let said = waiting.end();
+    assert!(said.code == 130 && said.err.contains("while it waited for the other shares"), "{said:?}");
+    assert_eq!(dir.names(), [""; 0]);
 }
 
 #[test]
@@ -182,7 +249,7 @@ fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     while !measures() && began.now().as_secs_f64() < 30.0 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(1100));
     let mut second = all.remove(1);
     second.child.kill().unwrap();
     second.child.wait().unwrap();
@@ -193,13 +260,37 @@ fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     let refused = dir.tokload(&format!("merge {files} --output-file all.json"));
     refused.refuses(
         2,
-        &["1 of 3 shares are missing (2)", "share 2 (process ", "last wrote at 20", "in level 1"],
+        &[
+            "1 of 3 shares are missing (2)",
+            "what such a process has left is merged as well, by the name all.share-2-of-3.json",
+            "share 2 (process ",
+            "last wrote at 20",
+            "in level 1",
+        ],
     );
+    // With what it has left: up to where all is known of it, so that no law is broken and no rate is off.
+    let with_it = "all.share-1-of-3.json all.share-2-of-3.json all.share-3-of-3.json";
+    dir.tokload(&format!("merge {with_it} --output-file with.json")).shows(0);
+    let run = json(&dir.path("with.json"));
+    let level = &run["levels"][0];
+    let [start, end] = ["start_ns", "end_ns"].map(|key| level["window"][key].as_u64().unwrap());
+    assert!((100_000_000..1_500_000_000).contains(&(end - start)), "{start} {end}");
+    assert_eq!((&level["window"]["whole_level"], &level["label"]), (&false.into(), &"poisson 90/s".into()));
+    let said = format!("{} {}", run["findings"], level["findings"]);
+    assert!(!said.contains("little_mismatch") && !said.contains("realised_rate_off"), "{said}");
+    let notes = run["merged"]["notes"].to_string();
+    assert!(
+        notes.contains("share 2 was cut: its process ") && notes.contains("the window is from 0.000"),
+        "{notes}"
+    );
+    assert_eq!(against_the_schema(&run), Ok(()));
     dir.tokload(&format!("merge {files} --allow-missing --output-file all.json")).shows(0);
     let run = json(&dir.path("all.json"));
+    assert!(!run["levels"][0]["findings"].to_string().contains("realised_rate_off"));
     assert_eq!(run["levels"][0]["label"], "poisson 90/s, 2 of 3 shares: 60/s");
     let notes = run["merged"]["notes"].to_string();
     assert!(notes.contains("share 2 (process ") && notes.contains("last wrote at"), "{notes}");
+    assert!(notes.contains("left of all.share-2-of-3.json is not in it"), "{notes}");
     assert!(run["findings"].to_string().contains("shares_missing"));
 }
 
@@ -212,6 +303,8 @@ fn what_launchers_say_wrong_and_what_they_cannot_share_is_refused_before_anythin
         dir.start_with(line, with(variables.to_owned())).end().refuses(2, parts);
     };
     refuses(line, "OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4", &["--share", "OMPI_COMM_WORLD_RANK is 4"]);
+    refuses(line, "PMIX_RANK=1", &["--share", "PMIX_SIZE is not set", "unset the variable"]);
+    refuses(line, "OMPI_COMM_WORLD_SIZE=4", &["--share", "OMPI_COMM_WORLD_RANK is not set"]);
     refuses(line, "JOB_COMPLETION_INDEX=1", &["--share", "TOKLOAD_COMPLETIONS"]);
     let task = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=8";
     refuses(line, task, &["--max-concurrency", "4 users", "share 2 of 8 by SLURM_PROCID", "--share none"]);
