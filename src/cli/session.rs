@@ -46,6 +46,7 @@ use crate::workload::Content;
 
 pub(super) use others::Others;
 use spools::{EXACT_MAX, Spools};
+pub(super) use watching::Lingering;
 use watching::Watching;
 
 /// What a session needs beside the plan.
@@ -79,6 +80,7 @@ struct Conducted {
     hunt: Option<Hunt>,
     /// What servers, GPUs and this machine said meanwhile.
     observed: Observed,
+    interrupts: Interrupts,
 }
 
 /// A run that is over.
@@ -86,6 +88,8 @@ pub(super) struct Finished {
     pub(super) run: RunFile,
     /// Where it is saved; `None` if it is not.
     pub(super) saved: Option<PathBuf>,
+    /// The text of its file where no disk has room for that: it is to follow the table.
+    pub(super) unsaved: Option<String>,
     /// Its levels as other tools would have them.
     pub(super) others: Others,
     /// The files that these tools would have written.
@@ -94,6 +98,8 @@ pub(super) struct Finished {
     pub(super) records: Vec<Option<Vec<Record>>>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
+    /// The endpoint for its metrics, where that stays open for a while.
+    pub(super) lingering: Option<Lingering>,
 }
 
 /// What is made of the levels beside the run.
@@ -238,7 +244,8 @@ impl Session {
             self.warnings.iter().for_each(|warning| super::say(warning));
             watching.note().iter().for_each(|note| super::say(note));
         }
-        let mut progress = watching.progress(plan, self.clock, interrupts);
+        let viewer = telemetry.map(Telemetry::viewer);
+        let mut progress = watching.progress(plan, self.clock, interrupts.clone(), viewer);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut hunt = Hunt::of(plan, &self.earlier);
         let surge = Surge::of(plan);
@@ -272,7 +279,7 @@ impl Session {
             progress.on_event(&event);
         });
         progress.finish();
-        Conducted { driven, hunt, observed: Observed::default() }
+        Conducted { driven, hunt, observed: Observed::default(), interrupts }
     }
 
     /// Summarises what was measured and saves it.
@@ -284,37 +291,39 @@ impl Session {
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
-        let Conducted { driven, hunt, observed } = conducted;
+        let Conducted { driven, hunt, observed, interrupts } = conducted;
         let mut beside = Beside::default();
         let mut run = self.assemble(plan, about, (&driven, hunt, &observed), (&spools, &mut beside));
         let Beside { others, records, unseen } = beside;
         // Whatever of it cannot be kept, the rest is kept and shown.
         let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();
         failures.extend(unseen);
-        let kept = match spools.finish(&mut run, files.temporary) {
-            Ok(kept) => Some(kept),
-            Err(failure) => {
-                failures.push(failure);
-                None
+        let mut others = others;
+        match self.view_of_others(&run, &spools, &plan.slo) {
+            Ok(view) => others.view = view,
+            Err(failure) => failures.push(failure),
+        }
+        let (kept, whole) = spools.finish(&mut run, files.temporary);
+        failures.extend(whole.err());
+        let (saved, unsaved) = match self.save(&mut run, &files, &mut failures) {
+            Ok(saved) => {
+                drop(kept);
+                (saved, None)
+            }
+            // What could not be saved can still be reported from its checkpoint.
+            Err(unsaved) => {
+                kept.stay();
+                (None, unsaved.text)
             }
         };
-        let saved = match self.save(&mut run, &files, &mut failures) {
-            Ok(saved) => saved,
-            Err(failure) => {
-                if let Some(kept) = kept {
-                    kept.stay();
-                }
-                return Err(failure);
-            }
-        };
-        drop(kept);
         let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo, &mut failures);
         let mut failures = failures.into_iter();
         let failed = failures.next();
         if self.library.is_none() {
             failures.for_each(|further| super::say(&format!("tokload: {further}")));
         }
-        Ok(Finished { run, saved, others, others_saved, records, failed })
+        let lingering = files.watching.into_lingering(interrupts);
+        Ok(Finished { run, saved, unsaved, others, others_saved, records, failed, lingering })
     }
 
     /// Whether a level half as long again as the last one would still end in time.

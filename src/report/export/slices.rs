@@ -1,4 +1,5 @@
-//! `slices`: a row for each slice of time of each level, as CSV. It needs no records.
+//! `slices`: a row for each slice of time of each level, as CSV. It needs no records. The last slice of a level is as long
+//! as the level ran of it, which `width_s` says.
 
 use std::io::{self, Write};
 
@@ -13,7 +14,7 @@ pub(super) const FORM: Form = Form {
     what: "a row per slice of --slice-duration: counts, rates, percentiles in ms",
     is_folder: false,
     is_built_in: true,
-    needs: Needs::Nothing,
+    needs: Needs::Slices,
     write,
 };
 

@@ -16,7 +16,7 @@ use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::metric::Metric;
 use crate::metrics::{Outcome, Record};
-use crate::plan::{Arrivals, Gaps, Level, Load, Plan, Share, Slo, Varying};
+use crate::plan::{Arrivals, Gaps, Level, Load, Plan, Rate, Share, Slo, Varying, in_label};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::{Quantile, Series};
@@ -152,6 +152,14 @@ pub struct SpanBlock {
     pub t2_ns: u64,
 }
 
+impl SpanBlock {
+    /// From the first planned send to the end of the drain, ns.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.t2_ns.saturating_sub(self.t0_ns)
+    }
+}
+
 /// Measurement window of a level, `[start, end)` in ns since the run's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowBlock {
@@ -257,10 +265,25 @@ impl LevelBlock {
         self.herd = herd::of(&level, records);
     }
 
-    /// The load in words, without the number of the repeat.
+    /// The load in words, without the number of the repeat: another load of the run has other ones.
     #[must_use]
     pub fn load_label(&self) -> String {
-        self.setting.read().map_or_else(|_| self.label.clone(), |level| level_label(&level))
+        let Ok(level) = self.setting.read() else { return self.label.clone() };
+        // That of a load that would look like another, or of a file from before numbers were rounded.
+        let exact = exact_level_label(&level);
+        if self.label.starts_with(&exact) { exact } else { level_label(&level) }
+    }
+
+    /// Takes all digits of its load into its label where it would look like one of `others` and is none.
+    pub(super) fn tell_from(&mut self, others: &[LevelBlock]) {
+        let Ok(own) = self.setting.read() else { return };
+        let looks_like = |other: &&LevelBlock| other.load_label() == self.label;
+        let is_other = |other: &LevelBlock| {
+            other.setting.read().is_ok_and(|other| (other.load, other.sizes) != (own.load.clone(), own.sizes))
+        };
+        if others.iter().filter(looks_like).any(is_other) {
+            self.label = exact_level_label(&own);
+        }
     }
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
@@ -387,9 +410,19 @@ pub fn level_label(level: &Level) -> String {
     load_label(&level.load) + &level.sizes.in_label()
 }
 
-/// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.
+/// The same with all digits of its numbers, for one that would look like another.
+fn exact_level_label(level: &Level) -> String {
+    label_of(&level.load, &|number| number.to_string()) + &level.sizes.in_label()
+}
+
+/// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second, with three decimals at
+/// most.
 #[must_use]
 pub fn load_label(load: &Load) -> String {
+    label_of(load, &in_label)
+}
+
+fn label_of(load: &Load, number: &dyn Fn(f64) -> String) -> String {
     let mut label = match (load.users, &load.arrivals) {
         (Some(1), _) => "1 user".to_owned(),
         (Some(users), _) => format!("{users} users"),
@@ -398,22 +431,28 @@ pub fn load_label(load: &Load) -> String {
         }
         (None, Arrivals::Burst) => "burst".to_owned(),
         (None, Arrivals::Bursts { size, every_s }) => format!("{size} every {every_s} s"),
-        (None, Arrivals::Varying(Varying { gaps, rate, .. })) => match gaps {
-            Gaps::Constant => format!("constant {rate}/s"),
-            Gaps::Gamma { burstiness } => format!("gamma({burstiness}) {rate}/s"),
-            Gaps::Poisson => format!("poisson {rate}/s"),
-        },
-        (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
-        (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
-        (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate}/s"),
+        (None, Arrivals::Varying(Varying { gaps, rate, .. })) => {
+            let rate = match rate {
+                Rate::Steady(rate) => number(*rate),
+                Rate::Series(_) => rate.to_string(),
+            };
+            match gaps {
+                Gaps::Constant => format!("constant {rate}/s"),
+                Gaps::Gamma { burstiness } => format!("gamma({burstiness}) {rate}/s"),
+                Gaps::Poisson => format!("poisson {rate}/s"),
+            }
+        }
+        (None, Arrivals::Constant { rate }) => format!("constant {}/s", number(*rate)),
+        (None, Arrivals::Poisson { rate }) => format!("poisson {}/s", number(*rate)),
+        (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {}/s", number(*rate)),
         (None, Arrivals::Trace { speedup: 1.0 }) => "trace".to_owned(),
-        (None, Arrivals::Trace { speedup }) => format!("trace x{speedup}"),
+        (None, Arrivals::Trace { speedup }) => format!("trace x{}", number(*speedup)),
     };
     if let Some(cap) = load.cap {
         label += &format!(" cap {cap}");
     }
     if let (Some(_), Some(rate)) = (load.interval_s(), load.rate()) {
-        label += &format!(" paced {rate}/s");
+        label += &format!(" paced {}/s", number(rate));
     }
     if let Some(ramp_s) = load.ramp_s() {
         label += &format!(" in {ramp_s} s");
