@@ -764,6 +764,9 @@ pub struct QuickArgs {
     /// 127.0.0.1, and 0 any that is free (default: off)
     #[argh(option, arg_name = "host:port")]
     pub metrics_listen: Option<String>,
+    /// how long that stays open when all is saved, as in 30s; Ctrl-C ends it (default: 0, it closes at once)
+    #[argh(option, arg_name = "seconds")]
+    pub metrics_linger: Option<String>,
 }
 
 /// Find the highest load at which enough requests keep their limits.

@@ -452,5 +452,9 @@ mod tests {
         assert_eq!(span(Axis::InputLen, 3000.0, 3199.0), "prompts of 3000 to 3199 tokens");
         assert_eq!(Axis::OutputLen.in_words(1.0), "answers of 1 token");
         assert_eq!(Axis::Rate.in_words(2.5), "2.5 requests per second");
+        let found = 29.802_322_387_695_313;
+        assert_eq!(span(Axis::Rate, found, 31.25), "29.802 to 31.25 requests per second");
+        // Where they would look alike they have all their digits.
+        assert_eq!(span(Axis::Rate, 29.802, 29.8023), "29.802 to 29.8023 requests per second");
     }
 }

@@ -106,6 +106,17 @@ fn shares_of_a_run_have_the_same_slices_together_as_one_process_has() {
 }
 
 #[test]
+fn slices_that_nobody_asked_for_are_not_exported() {
+    let dir = Dir::new();
+    let short = "simulate -c 1 --num-prompts 2 -q --output-file run.json";
+    dir.tokload(&format!("{short} --export slices=x.csv")).refuses(2, &["--export", "--slice-duration 10s"]);
+    dir.tokload(short).shows(0);
+    dir.tokload("report run.json --export csv=y.csv --export slices=x.csv")
+        .refuses(2, &["--export slices", "--slice-duration 10s"]);
+    assert_eq!(dir.names(), ["run.json", "run.records"]);
+}
+
+#[test]
 fn slices_need_no_records_and_outlive_their_number() {
     let dir = Dir::new();
     let line = "simulate --ttft 10 --itl 1 -c 1 --duration 40 --output-len 2 --slice-duration 0.01 --no-records \
