@@ -700,8 +700,8 @@ pub struct RunArgs {
     /// 127.0.0.1, and 0 any that is free (default: off)
     #[argh(option, arg_name = "host:port")]
     pub metrics_listen: Option<String>,
-    /// how long that stays open when the run is saved, with its last values: twice the interval of the Prometheus that asks
-    /// it, as in 30s; Ctrl-C ends it (default: 0, it closes at once)
+    /// seconds, or as 2m, that it stays open when the run is saved, with its last values: twice the interval of the Prometheus
+    /// that asks; Ctrl-C ends it (default: 0, it closes at once)
     #[argh(option, arg_name = "seconds")]
     pub metrics_linger: Option<String>,
 
@@ -764,7 +764,7 @@ pub struct QuickArgs {
     /// 127.0.0.1, and 0 any that is free (default: off)
     #[argh(option, arg_name = "host:port")]
     pub metrics_listen: Option<String>,
-    /// how long that stays open when all is saved, as in 30s; Ctrl-C ends it (default: 0, it closes at once)
+    /// seconds, or as 2m, that it stays open when all is saved; Ctrl-C ends it (default: 0, it closes at once)
     #[argh(option, arg_name = "seconds")]
     pub metrics_linger: Option<String>,
 }

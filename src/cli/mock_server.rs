@@ -109,7 +109,9 @@ impl Given<'_> {
         let args = self.args;
         let (option, path, remedy) = match unusable {
             Unusable::Certificate(_) => ("--cert", &args.cert, CERTIFICATE_PEM),
-            Unusable::Key(_) => ("--key", &args.key, "give a PEM file that begins with -----BEGIN PRIVATE KEY-----"),
+            Unusable::Key(_) => {
+                ("--key", &args.key, "give a PEM file that begins with -----BEGIN PRIVATE KEY-----")
+            }
             Unusable::Pair(_) => ("--key", &args.key, "give the key of the certificate in --cert"),
             Unusable::ClientCa(_) => ("--tls-client-ca", &args.tls_client_ca, CERTIFICATE_PEM),
         };

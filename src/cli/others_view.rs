@@ -49,7 +49,9 @@ impl OthersView {
     /// Prints it: the table, or a line for each object.
     pub(super) fn show(&self, format: Format) -> Result<(), Failure> {
         match format {
-            Format::Json => with_stdout(|out| self.json.iter().try_for_each(|object| writeln!(out, "{object}"))),
+            Format::Json => {
+                with_stdout(|out| self.json.iter().try_for_each(|object| writeln!(out, "{object}")))
+            }
             Format::Table => with_stdout(|mut out| terminal::write(&self.view, terminal_style(), &mut out)),
         }
     }

@@ -49,10 +49,9 @@ pub(super) fn ready(
     if let Some(place) = up.first {
         let (route, endpoint) = (&routes[place], &plan.target.endpoints[place]);
         let model = plan.target.models[0].clone();
-        let probed = probe::request(route, plan, &model, left())
-            .map_err(|error| {
-                redacted(&named(plan, endpoint), &with_models(error, &model, &facts), secrets)
-            })?;
+        let probed = probe::request(route, plan, &model, left()).map_err(|error| {
+            redacted(&named(plan, endpoint), &with_models(error, &model, &facts), secrets)
+        })?;
         plan.workload.options = probed.options;
         let prefix = endpoint.address().map_err(Failure::bad)?.prefix;
         let asked = Asked { route, prefix: &prefix, model: &model, tells_tokens: facts.tells_tokens() };

@@ -49,7 +49,8 @@ impl Identity {
             None => builder.with_no_client_auth(),
             Some(pem) => builder.with_client_cert_verifier(verifier(pem, provider)?),
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| Unusable::Pair(error.to_string()))?;
+        let mut config =
+            builder.with_single_cert(chain, key).map_err(|error| Unusable::Pair(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }

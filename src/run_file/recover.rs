@@ -117,7 +117,8 @@ fn records_of(leftover: &Leftover, done: &[Done]) -> Option<(Records, PathBuf)> 
     let open = |path: &PathBuf| Some((Records::open(path).ok()?, path.clone()));
     open(&leftover.records).or_else(|| {
         let needed = done.iter().filter_map(|one| one.records).map(|range| range.first + range.count).max();
-        open(&leftover.whole_records).filter(|(records, _)| Some(records.count()) >= needed && needed.is_some())
+        open(&leftover.whole_records)
+            .filter(|(records, _)| Some(records.count()) >= needed && needed.is_some())
     })
 }
 

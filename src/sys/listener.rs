@@ -111,17 +111,17 @@ impl Listener {
 /// The address of `path`, which has to fit into it.
 fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
     let bytes = path.as_os_str().len();
-    SocketAddrUnix::new(path).map_err(|errno| {
-        let wrong = match bytes {
-            0 => "the path is empty; give that of the socket to make".to_owned(),
-            0..=UNIX_PATH_BYTES_MAX => format!("it is no path of a socket: {}; give another", io::Error::from(errno)),
-            _ => format!(
-                "the path has {bytes} bytes, and that of a socket has at most {UNIX_PATH_BYTES_MAX}; give a shorter one, \
-                 as in /tmp"
-            ),
-        };
-        io::Error::new(io::ErrorKind::InvalidInput, wrong)
-    })
+    let wrong = |wrong: String| io::Error::new(io::ErrorKind::InvalidInput, wrong);
+    match bytes {
+        0 => Err(wrong("the path is empty; give that of the socket to make".to_owned())),
+        // Linux takes one more, which many clients cannot ask for.
+        1..=UNIX_PATH_BYTES_MAX => SocketAddrUnix::new(path).map_err(|errno| {
+            wrong(format!("it is no path of a socket: {}; give another", io::Error::from(errno)))
+        }),
+        _ => Err(wrong(format!(
+            "the path has {bytes} bytes, and that of a socket has at most {UNIX_PATH_BYTES_MAX}; give a shorter one, as in /tmp"
+        ))),
+    }
 }
 
 /// Takes away a socket at `path` on which nobody listens; refuses whatever else is there.
@@ -141,7 +141,9 @@ fn make_room(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     match rustix::net::connect(&asking, address) {
         // Nobody listens: its server has ended without taking it away.
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| {
-            let wrong = format!("a socket that nobody listens on is there, and cannot be removed: {error}; remove it");
+            let wrong = format!(
+                "a socket that nobody listens on is there, and cannot be removed: {error}; remove it"
+            );
             io::Error::new(error.kind(), wrong)
         }),
         // It has gone meanwhile.
@@ -271,7 +273,11 @@ mod tests {
         assert!(!path.exists());
         for (made, what) in [(true, "a file that is no socket"), (false, "a folder")] {
             let place = folder.path().join(if made { "file" } else { "folder" });
-            if made { std::fs::write(&place, "kept").unwrap() } else { std::fs::create_dir(&place).unwrap() }
+            if made {
+                std::fs::write(&place, "kept").unwrap()
+            } else {
+                std::fs::create_dir(&place).unwrap()
+            }
             let error = said(&place);
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
             assert!(error.to_string().contains(what), "{error}");

@@ -22,7 +22,10 @@ fn a_label_has_as_many_digits_as_tell_loads_apart() {
         run.push(&result, &summary::level(&Input::new(&result, None, Slo::default())));
     }
     let labels: Vec<&str> = run.levels.iter().map(|level| level.label.as_str()).collect();
-    assert_eq!(labels, ["poisson 29.802/s", "poisson 29.8023/s", "poisson 31.25/s", "poisson 0.0123/s", "poisson 29.802/s"]);
+    assert_eq!(
+        labels,
+        ["poisson 29.802/s", "poisson 29.8023/s", "poisson 31.25/s", "poisson 0.0123/s", "poisson 29.802/s"]
+    );
     // What keeps loads apart by their labels sees the same.
     let loads: Vec<String> = run.levels.iter().map(|level| level.load_label()).collect();
     assert_eq!(loads, labels);
@@ -30,7 +33,8 @@ fn a_label_has_as_many_digits_as_tell_loads_apart() {
     let exact = run.levels[0].setting.read().unwrap().load.rate();
     assert_eq!(exact, Some(rates[0]));
     assert_eq!(run.levels[0].setting.read().unwrap().label(), "29.802 req/s");
-    let shown: Vec<String> = View::new(&run, &[], None).table.rows.iter().map(|row| row.label.clone()).collect();
+    let shown: Vec<String> =
+        View::new(&run, &[], None).table.rows.iter().map(|row| row.label.clone()).collect();
     assert!(shown.iter().all(|label| label.len() <= "poisson 29.8023/s".len()), "{shown:?}");
     let charts = chart::all(&[Named { name: "", run: &run }]);
     let marks = charts.iter().flat_map(|chart| &chart.marks).map(|mark| mark.name.as_str());

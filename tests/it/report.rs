@@ -185,7 +185,10 @@ fn a_run_that_ended_early_says_what_of_it_is_missing_in_every_format() {
     run.cut = Some(CutBlock { uncounted: 5, unrecorded: 6, ..of_process(true) });
     let said = note(&run);
     assert!(said.starts_with("the run goes on (process 7)") && !said.contains("not run"), "{said}");
-    assert!(said.contains("ITL and slices lack 5 requests") && said.contains("records of 6 requests"), "{said}");
+    assert!(
+        said.contains("ITL and slices lack 5 requests") && said.contains("records of 6 requests"),
+        "{said}"
+    );
     assert!(card(&run).starts_with("still running, "), "{}", card(&run));
 }
 

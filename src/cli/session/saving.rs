@@ -60,10 +60,14 @@ impl Session {
     fn unmade(&self, path: &Path) -> Option<Failure> {
         let lines = self.output.detailed.then(|| detailed_beside(path));
         let exports = self.output.exports.iter().map(|export| export.path().to_owned());
-        let names: Vec<String> = lines.into_iter().chain(exports).map(|path| path.display().to_string()).collect();
+        let names: Vec<String> =
+            lines.into_iter().chain(exports).map(|path| path.display().to_string()).collect();
         (!names.is_empty()).then(|| {
             let verb = if names.len() == 1 { "is" } else { "are" };
-            Failure::own(format!("{} {verb} not written: made of the saved run, which is not there", names.join(", ")))
+            Failure::own(format!(
+                "{} {verb} not written: made of the saved run, which is not there",
+                names.join(", ")
+            ))
         })
     }
 }
@@ -104,7 +108,10 @@ fn export_detailed(run: &RunFile, path: &Path) -> Result<(), Failure> {
     if run.records.is_none() {
         let why = run.records_absent.as_deref().unwrap_or_default();
         let lines = detailed_beside(path);
-        return Err(Failure::own(format!("{} is not written: it is made of the records; {why}", lines.display())));
+        return Err(Failure::own(format!(
+            "{} is not written: it is made of the records; {why}",
+            lines.display()
+        )));
     }
     let kept = format!("{} and the .records beside it have all that was measured", path.display());
     let run = Loaded::open(path).map_err(|error| Failure::own(error).and(&kept))?;

@@ -108,10 +108,16 @@ mod tests {
             parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
         };
         says(&with(&key, None), &[&format!("--cert {key}: no certificate"), "BEGIN CERTIFICATE"]);
-        says(&with(&certificate, None), &["--key is missing", &format!("--cert {certificate}"), "with --key"]);
+        says(
+            &with(&certificate, None),
+            &["--key is missing", &format!("--cert {certificate}"), "with --key"],
+        );
         says(&with(&certificate, Some(&sealed)), &[&format!("--key {sealed}: the key is encrypted")]);
         let (text, torn) = (file("text", "hello"), file("torn", "-----BEGIN CERTIFICATE-----\n!!\n"));
-        says(&with(&certificate, Some(&text)), &[&format!("--key {text}: no private key"), "BEGIN PRIVATE KEY"]);
+        says(
+            &with(&certificate, Some(&text)),
+            &[&format!("--key {text}: no private key"), "BEGIN PRIVATE KEY"],
+        );
         says(&with(&torn, Some(&key)), &[&format!("--cert {torn}: "), "env:NAME"]);
         for wrong_roots in [&text, &torn] {
             let said = wrong(Tls { cacert: Some(wrong_roots.clone()), ..Tls::default() });
@@ -119,7 +125,10 @@ mod tests {
         }
         let other = crate::mock::Identity::self_signed(&["h".to_owned()]).unwrap();
         let other = file("other", std::str::from_utf8(&other.key_pem).unwrap());
-        says(&with(&certificate, Some(&other)), &[&format!("--key {other}: "), "of the certificate in --cert"]);
+        says(
+            &with(&certificate, Some(&other)),
+            &[&format!("--key {other}: "), "of the certificate in --cert"],
+        );
         let both = format!(
             "{}{}",
             std::str::from_utf8(&made.certificate_pem).unwrap(),

@@ -44,8 +44,7 @@ fn of_process(run: &RunFile, cut: CutBlock) -> String {
         text += &format!(". {}", missing(run));
     }
     if run.levels.last().is_some_and(|level| level.interrupted) {
-        text +=
-            ". ITL is of histograms, what the shards and the machine say of themselves is missing for the last level";
+        text += ". ITL is of histograms, what the shards and the machine say of themselves is missing for the last level";
     }
     if lost > 0 {
         text += &format!(

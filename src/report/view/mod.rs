@@ -24,11 +24,11 @@ mod telemetry;
 mod turns;
 mod until;
 
+pub(super) use cut::word as ended_early;
 pub use findings::{noted, of_plan};
 pub use groups::group_name;
 pub(super) use knee::doubts as doubts_knee;
 pub use quick::machine;
-pub(super) use cut::word as ended_early;
 pub(super) use slices::blocks as slices_of;
 
 use crate::run_file::RunFile;

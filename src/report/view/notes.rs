@@ -4,7 +4,7 @@
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
-use crate::plan::{Axis, Plan, Share, Slo};
+use crate::plan::{Axis, Plan, Share, Slo, in_label};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
@@ -170,7 +170,7 @@ impl Notes<'_> {
                 };
                 let asked = match setting.load.rate() {
                     Some(rate) if share.of > 1 => format!("asked {} {unit}", format::rate(share.rate(rate))),
-                    Some(rate) => format!("asked {} {unit}", format::typed(rate)),
+                    Some(rate) => format!("asked {} {unit}", in_label(rate)),
                     None => format!("asked {} {unit} on average", format::rate(share.rate(asked))),
                 };
                 match planned {

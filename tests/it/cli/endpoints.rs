@@ -22,7 +22,9 @@ fn a_failed_connection_names_where_it_really_went() {
     said.refuses(3, &["(over unix:none.sock): no connection", "does it listen on that socket?"]);
     // Of several servers one that is silent is named in a note.
     let mock = mock(Faults::default());
-    let line = format!("--base-url http://api.example --connect-to api.example:80:{nobody} -c 2 --num-prompts 4 --no-save");
+    let line = format!(
+        "--base-url http://api.example --connect-to api.example:80:{nobody} -c 2 --num-prompts 4 --no-save"
+    );
     let said = dir.tokload(&run(&url(&mock), &line));
     assert!(said.err.contains(&format!("(connecting to {nobody}): no connection")), "{said:?}");
 }
@@ -50,11 +52,13 @@ fn what_is_wrong_with_a_certificate_is_said_by_its_name() {
     let over_tls = |more: &str| dir.tokload(&run("https://127.0.0.1:9", &format!("--insecure {more}")));
     over_tls("--cert cert.pem").refuses(2, &["--key is missing", "--cert cert.pem has no private key"]);
     over_tls("--key key.pem").refuses(2, &["--key", "give --cert as well"]);
-    over_tls("--cert text.pem --key key.pem").refuses(2, &["--cert text.pem: no certificate", "BEGIN CERTIFICATE"]);
-    over_tls("--cert cert.pem --key text.pem").refuses(2, &["--key text.pem: no private key", "BEGIN PRIVATE KEY"]);
+    over_tls("--cert text.pem --key key.pem")
+        .refuses(2, &["--cert text.pem: no certificate", "BEGIN CERTIFICATE"]);
+    over_tls("--cert cert.pem --key text.pem")
+        .refuses(2, &["--key text.pem: no private key", "BEGIN PRIVATE KEY"]);
 
     let serve = |more: &str| dir.tokload(&format!("mock-server --port 0 {more}"));
-    serve("--cert cert.pem").refuses(2, &["--cert needs its private key", "--key"]);
+    serve("--cert cert.pem").refuses(2, &["--cert: needs its private key", "--key"]);
     serve("--cert text.pem --key key.pem").refuses(2, &["--cert text.pem: ", "BEGIN CERTIFICATE"]);
     serve("--cert cert.pem --key text.pem").refuses(2, &["--key text.pem: ", "BEGIN PRIVATE KEY"]);
     let other = Identity::self_signed(&["h".to_owned()]).unwrap();
@@ -67,7 +71,8 @@ fn what_is_wrong_with_a_certificate_is_said_by_its_name() {
 fn what_is_asked_of_tls_is_not_passed_over_where_none_is_spoken() {
     let dir = Dir::new();
     let plain = |more: &str| dir.tokload(&run("http://127.0.0.1:9", more));
-    plain("--tls-session-resumption off").refuses(2, &["--tls-session-resumption off is for TLS", "https://"]);
+    plain("--tls-session-resumption off")
+        .refuses(2, &["--tls-session-resumption off: is for TLS", "https://"]);
     let said = plain("--model m --insecure --dry-run");
     let note = "--insecure is for TLS, and no server is spoken to by https: it changes nothing";
     assert!(said.code == 0 && said.err.contains(note), "{said:?}");

@@ -49,7 +49,10 @@ pub(in crate::cli::plan_from_args) fn idle_tls(plan: &Plan) -> Option<String> {
     let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect();
     let (verb, pronoun) = if given.len() > 1 { ("are", "they change") } else { ("is", "it changes") };
     (!given.is_empty() && !is_spoken).then(|| {
-        format!("{} {verb} for TLS, and no server is spoken to by https: {pronoun} nothing", given.join(" and "))
+        format!(
+            "{} {verb} for TLS, and no server is spoken to by https: {pronoun} nothing",
+            given.join(" and ")
+        )
     })
 }
 
