@@ -262,6 +262,13 @@ impl Leftover {
         Leftover { process, journal, open, records, whole_records, others }
     }
 
+    /// Whether `file` was written to when the run had begun, as far as can be told.
+    pub(super) fn is_older_than(&self, file: &Path) -> bool {
+        let began = fs::metadata(&self.journal).and_then(|journal| journal.created());
+        let written = fs::metadata(file).and_then(|file| file.modified());
+        began.ok().zip(written.ok()).is_none_or(|(began, written)| began <= written)
+    }
+
     /// Whether its process is still there: the run goes on, then.
     pub(super) fn is_running(&self) -> bool {
         Path::new(&format!("/proc/{}", self.process)).exists()

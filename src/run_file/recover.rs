@@ -57,7 +57,7 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
     }
     let malformed = |source| ReadError::Malformed { path: journal.to_owned(), source };
     let plan = run.plan.read().map_err(malformed)?;
-    let found = records_of(leftover, &done);
+    let found = records_of(leftover, &done, begun.as_ref());
     let records = found.as_ref().map(|(records, _)| records);
     let mut unrecorded = 0;
     for one in done {
@@ -112,13 +112,14 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
 }
 
 /// The records of the run, and where they are. They have their own name if they were complete and only the run file could not
-/// be written; those of another run may bear it, too, which have fewer than the levels that are over.
-fn records_of(leftover: &Leftover, done: &[Done]) -> Option<(Records, PathBuf)> {
+/// be written; but those of an earlier run may bear it, too.
+fn records_of(leftover: &Leftover, done: &[Done], begun: Option<&Begun>) -> Option<(Records, PathBuf)> {
     let open = |path: &PathBuf| Some((Records::open(path).ok()?, path.clone()));
     open(&leftover.records).or_else(|| {
-        let needed = done.iter().filter_map(|one| one.records).map(|range| range.first + range.count).max();
-        open(&leftover.whole_records)
-            .filter(|(records, _)| Some(records.count()) >= needed && needed.is_some())
+        let ends = done.iter().filter_map(|one| one.records).map(|range| range.first + range.count);
+        let needed = ends.chain(begun.map(|begun| begun.first_record + 1)).max()?;
+        let is_own = leftover.is_older_than(&leftover.whole_records);
+        open(&leftover.whole_records).filter(|(records, _)| is_own && records.count() >= needed)
     })
 }
 

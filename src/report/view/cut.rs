@@ -79,6 +79,8 @@ fn missing(run: &RunFile) -> String {
     let planned = plan.as_ref().filter(|plan| plan.search.is_none() && plan.stress.is_none());
     let planned = planned.map(|plan| plan.in_rounds().len());
     let rest = match planned {
+        Some(1) if run.levels.is_empty() => Some("its level has no result".to_owned()),
+        Some(planned) if run.levels.is_empty() => Some(format!("none of its {planned} levels has a result")),
         Some(planned) if planned > run.levels.len() => {
             let missing = planned - run.levels.len();
             let verb = if missing == 1 { "was" } else { "were" };

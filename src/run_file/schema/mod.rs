@@ -10,6 +10,7 @@ mod findings;
 mod group;
 mod imported;
 mod knee;
+mod label;
 mod level;
 mod merged;
 mod part;
@@ -28,9 +29,9 @@ pub use findings::FindingBlock;
 pub use group::GroupBlock;
 pub use imported::ImportedBlock;
 pub use knee::{KneeBlock, LoadPoint, Served};
+pub use label::{level_label, load_label};
 pub use level::{
-    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, level_label,
-    load_label,
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock,
 };
 pub use merged::{
     CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns,
