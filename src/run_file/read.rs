@@ -200,9 +200,10 @@ impl Loaded {
         let mut chunks = self.chunks().map_err(detail::Error::Read)?;
         for level in &self.run.levels {
             let Some(range) = level.records else { continue };
+            let label = level.exact_label();
             let place = detail::Level {
                 ordinal: level.ordinal,
-                label: &level.label,
+                label: &label,
                 t0: crate::time::Stamp::from_nanos(level.span.t0_ns),
             };
             let records = records.range(range.into()).map_err(detail::Error::Read)?;

@@ -33,6 +33,10 @@ fn a_label_has_as_many_digits_as_tell_loads_apart() {
     let exact = run.levels[0].setting.read().unwrap().load.rate();
     assert_eq!(exact, Some(rates[0]));
     assert_eq!(run.levels[0].setting.read().unwrap().label(), "29.802 req/s");
+    let mut csv = Vec::new();
+    tokload::report::csv::write(&run, &mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert!(csv.lines().nth(1).unwrap().starts_with("0,poisson 29.802322387695313/s,"), "{csv}");
     let shown: Vec<String> =
         View::new(&run, &[], None).table.rows.iter().map(|row| row.label.clone()).collect();
     assert!(shown.iter().all(|label| label.len() <= "poisson 29.8023/s".len()), "{shown:?}");

@@ -34,7 +34,7 @@ fn rows(run: &RunFile, out: &mut dyn Write) -> io::Result<()> {
     csv::line(out, heads.chain(LATENCIES.iter().flat_map(of)))?;
     for (level, block) in slices_of(run) {
         for (place, row) in block.rows.iter().enumerate() {
-            let first = [level.ordinal.to_string(), level.label.clone(), place.to_string()];
+            let first = [level.ordinal.to_string(), level.exact_label(), place.to_string()];
             csv::line(out, first.into_iter().chain(cells(row)))?;
         }
     }

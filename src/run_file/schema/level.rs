@@ -275,6 +275,13 @@ impl LevelBlock {
         if self.label.starts_with(&exact) { exact } else { level_label(&level) }
     }
 
+    /// The label with all digits of its load, for files that programs read.
+    #[must_use]
+    pub fn exact_label(&self) -> String {
+        let Ok(level) = self.setting.read() else { return self.label.clone() };
+        self.label.replacen(&self.load_label(), &exact_level_label(&level), 1)
+    }
+
     /// Takes all digits of its load into its label where it would look like one of `others` and is none.
     pub(super) fn tell_from(&mut self, others: &[LevelBlock]) {
         let Ok(own) = self.setting.read() else { return };
