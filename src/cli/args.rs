@@ -650,7 +650,7 @@ pub struct RunArgs {
     #[argh(switch)]
     pub save_chunks: bool,
     /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
-    /// csv-records, hdrlog, parquet where it is built in, vllm (default: none)
+    /// csv-records, hdrlog, parquet where it is built in, slices of --slice-duration, vllm (default: none)
     #[argh(option, arg_name = "form=path")]
     pub export: Vec<String>,
     /// directory for the files that are saved without a path, made where there is none (default: the current one)
@@ -672,8 +672,8 @@ pub struct RunArgs {
     /// a fact to store with the run, key=value; repeatable (default: none)
     #[argh(option, arg_name = "k=v")]
     pub metadata: Vec<String>,
-    /// whose block is printed, in whose definitions: tokload, vllm or aiperf (default: tokload; vllm for `bench serve`,
-    /// aiperf for `profile`)
+    /// whose block is printed, in whose definitions: tokload, vllm, aiperf, guidellm, servebench, mlperf, or all of them beside
+    /// each other with the reasons why they differ (default: tokload; vllm for `bench serve`, aiperf for `profile`)
     #[argh(option, arg_name = "tool")]
     pub metric_view: Option<String>,
     /// metrics of vLLM's block, a comma list of ttft, tpot, itl, e2el, client_queue_time and e2el_including_client_queue
@@ -700,6 +700,10 @@ pub struct RunArgs {
     /// 127.0.0.1, and 0 any that is free (default: off)
     #[argh(option, arg_name = "host:port")]
     pub metrics_listen: Option<String>,
+    /// seconds, or as 2m, that it stays open when the run is saved, with its last values: twice the interval of the Prometheus
+    /// that asks; Ctrl-C ends it (default: 0, it closes at once)
+    #[argh(option, arg_name = "seconds")]
+    pub metrics_linger: Option<String>,
 
     /// plan file to start from; options win over it (default: none)
     #[argh(option, arg_name = "file", short = 'f')]
@@ -760,6 +764,9 @@ pub struct QuickArgs {
     /// 127.0.0.1, and 0 any that is free (default: off)
     #[argh(option, arg_name = "host:port")]
     pub metrics_listen: Option<String>,
+    /// seconds, or as 2m, that it stays open when all is saved; Ctrl-C ends it (default: 0, it closes at once)
+    #[argh(option, arg_name = "seconds")]
+    pub metrics_linger: Option<String>,
 }
 
 /// Find the highest load at which enough requests keep their limits.
@@ -823,7 +830,7 @@ pub struct ReportArgs {
     #[argh(option, arg_name = "p,...")]
     pub metric_percentiles: Option<String>,
     /// write the saved run in the form of another tool, FORM=PATH; repeatable. Forms: aiperf and hgrm (folders), csv,
-    /// csv-records, hdrlog, parquet where it is built in, vllm (default: none)
+    /// csv-records, hdrlog, parquet where it is built in, slices of --slice-duration, vllm (default: none)
     #[argh(option, arg_name = "form=path")]
     pub export: Vec<String>,
     /// write over what is there, for --export (default: off)

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::whole_file::{replace, try_out};
 use crate::plan::{Error, Slo, nearest};
 use crate::report::export::{self, FORMS, Form, Needs, Sink, Source};
-use crate::run_file::Loaded;
+use crate::run_file::{Loaded, RunFile};
 
 /// A form, and where it is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,18 @@ impl Export {
         }
         let is_folder = self.form().is_some_and(|form| form.is_folder);
         try_out(&if is_folder { path.join("a") } else { path.to_owned() })
+    }
+
+    /// Refuses what `run` has nothing of.
+    pub(super) fn check_run(&self, run: &RunFile) -> Result<(), Failure> {
+        let asked = run.plan.read().is_ok_and(|plan| plan.slice_s.is_some());
+        let has_slices = asked || run.levels.iter().any(|level| level.slices.is_some());
+        if self.needs() == Needs::Slices && !has_slices {
+            let wrong = "the run has no slices of time: they are kept where it is run with --slice-duration";
+            let remedy = "leave it out, or measure again with --slice-duration, as in --slice-duration 10s";
+            return Err(Failure::bad(Error::new("--export slices", wrong, remedy)));
+        }
+        Ok(())
     }
 
     /// Where it is written to.

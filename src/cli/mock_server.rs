@@ -12,7 +12,8 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{print, say, value};
 use crate::mock::{
-    Asks, Identity, Mock, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Usage, Version,
+    Asks, Identity, Mock, NoSocket, ReasoningField, Role, ServedBy, Settings, Spread, Truth, Unusable, Usage,
+    Version,
 };
 use crate::pace::Mode;
 use crate::plan::Error;
@@ -38,12 +39,13 @@ pub(super) fn main(words: &MockServerWords) -> Result<Exit, Failure> {
         stop_at_end_of_input(interrupts.clone()).map_err(Failure::own)?;
     }
     let place = format!("{}:{}", settings.host, settings.port);
+    let given = Given { place: &place, args };
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let beside = settings
         .unix_socket
         .as_ref()
         .map_or_else(String::new, |path| format!(" and unix://{}", path.display()));
-    let mock = Mock::start(settings).map_err(|error| cannot_start(&place, &error))?;
+    let mock = Mock::start(settings).map_err(|error| given.cannot_start(&error))?;
     say(&format!("mock server on {scheme}://{}{beside}, stop it with Ctrl-C", mock.address()));
     while interrupts.count() == 0 {
         std::thread::sleep(LOOK);
@@ -74,17 +76,50 @@ fn stop_at_end_of_input(interrupts: Interrupts) -> io::Result<()> {
     std::thread::Builder::new().name("stdin".to_owned()).spawn(wait).map(drop)
 }
 
-fn cannot_start(place: &str, error: &io::Error) -> Failure {
-    use io::ErrorKind::{AddrInUse, AddrNotAvailable, InvalidData, PermissionDenied};
-    match error.kind() {
-        // Another address cures it, and nothing else.
-        AddrInUse | AddrNotAvailable | PermissionDenied => Failure::bad(format!(
-            "cannot listen on {place}: {error}; choose another --port, or 0 for a free one"
-        )),
-        InvalidData => Failure::bad(error),
-        _ => Failure::own(format!("the mock server cannot start on {place}: {error}")),
+/// What was asked for, for whoever has to say that it cannot be had.
+struct Given<'a> {
+    /// Host and port.
+    place: &'a str,
+    args: &'a MockServerArgs,
+}
+
+impl Given<'_> {
+    fn cannot_start(&self, error: &io::Error) -> Failure {
+        use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+        let inner = error.get_ref();
+        if let Some(unusable) = inner.and_then(|inner| inner.downcast_ref::<Unusable>()) {
+            return Failure::bad(self.unusable(unusable));
+        }
+        if let Some(NoSocket(error)) = inner.and_then(|inner| inner.downcast_ref()) {
+            let path = self.args.unix_socket.as_deref().unwrap_or_default();
+            return Failure::bad(format!("--unix-socket {path}: {error}"));
+        }
+        let place = self.place;
+        match error.kind() {
+            // Another address cures it, and nothing else.
+            AddrInUse | AddrNotAvailable | PermissionDenied => Failure::bad(format!(
+                "cannot listen on {place}: {error}; choose another --port, or 0 for a free one"
+            )),
+            _ => Failure::own(format!("the mock server cannot start on {place}: {error}")),
+        }
+    }
+
+    /// Which file it was, and what should be in it.
+    fn unusable(&self, unusable: &Unusable) -> String {
+        let args = self.args;
+        let (option, path, remedy) = match unusable {
+            Unusable::Certificate(_) => ("--cert", &args.cert, CERTIFICATE_PEM),
+            Unusable::Key(_) => {
+                ("--key", &args.key, "give a PEM file that begins with -----BEGIN PRIVATE KEY-----")
+            }
+            Unusable::Pair(_) => ("--key", &args.key, "give the key of the certificate in --cert"),
+            Unusable::ClientCa(_) => ("--tls-client-ca", &args.tls_client_ca, CERTIFICATE_PEM),
+        };
+        format!("{option} {}: {unusable}; {remedy}", path.as_deref().unwrap_or("(made at the start)"))
     }
 }
+
+const CERTIFICATE_PEM: &str = "give a PEM file whose parts begin with -----BEGIN CERTIFICATE-----";
 
 /// What the bounds of memory have kept out of the truth.
 fn remarks(truth: &Truth, dumps: bool) -> Vec<String> {

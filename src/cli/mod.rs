@@ -23,6 +23,7 @@ mod mock_server;
 pub mod model_options;
 mod next;
 mod normalise;
+mod others_view;
 mod own_words;
 mod parquet_file;
 pub mod plan_from_args;

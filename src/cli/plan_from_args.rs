@@ -10,6 +10,7 @@ use super::aiperf_result::AiperfOutput;
 use super::aliases::Tool;
 use super::args::RunArgs;
 use super::export::Export;
+use super::metric_view::MetricView;
 use super::presets;
 use super::ranks::Rank;
 use super::value::{self, Format, StartAt};
@@ -103,6 +104,8 @@ pub struct Output {
     pub detailed: bool,
     /// Forms of other tools that it is written in.
     pub exports: Vec<Export>,
+    /// Whose definitions the numbers that are printed have.
+    pub view: MetricView,
     /// What of vLLM's is printed and saved.
     pub vllm: Option<VllmOutput>,
     /// What of aiperf's is printed and saved.
@@ -121,6 +124,15 @@ pub struct Output {
     pub ui: Ui,
     /// Where the run's metrics can be asked for while it goes on; `None`: nowhere.
     pub metrics_listen: Option<SocketAddr>,
+    /// How long that stays open when the run is saved; 0: it closes at once.
+    pub metrics_linger: Duration,
+}
+
+impl Output {
+    /// Other numbers than ours are printed.
+    pub(in crate::cli) fn is_others(&self) -> bool {
+        self.view != MetricView::Tokload
+    }
 }
 
 /// The run that `args` order.
@@ -175,6 +187,7 @@ pub fn order(args: &RunArgs, around: &Surroundings<'_>) -> Result<Order, Error> 
     rates::exact_count(args, around.tool, &mut plan, &mut notes)?;
     plan.validate().map_err(|error| rates::as_typed(args, error))?;
     notes.extend(share::notes(&plan));
+    notes.extend(target::connections::idle_tls(&plan));
 
     let ready = args.ready_check_timeout_sec.as_deref();
     let ready_check_s = ready.map_or(Ok(0.0), |text| value::seconds("--ready-check-timeout-sec", text))?;

@@ -10,7 +10,7 @@ use crate::cli::args::{QuickArgs, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::plan_from_args::{self, Order, Surroundings};
-use crate::cli::run::{Gate, conclude, fresh_seed, show_with};
+use crate::cli::run::{Gate, conclude, fresh_seed, linger, show_with};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Finished, Session};
 use crate::cli::{next, ranks, say, target, value};
@@ -90,8 +90,9 @@ pub(super) fn main(args: &QuickArgs, typed: Vec<String>) -> Result<Exit, Failure
         agreed: None,
         clock_offset: None,
     };
-    let finished = session.run(&plan, &shaped.ready, files)?;
+    let mut finished = session.run(&plan, &shaped.ready, files)?;
     show_with(&session, &finished, &next_commands(&session.typed, &plan, &finished, chosen.mock.is_some()))?;
+    linger(finished.lingering.take(), session.output.quiet);
     exit_of(finished)
 }
 
@@ -184,6 +185,7 @@ fn order(args: &QuickArgs, chosen: &Chosen, clock: &RunClock) -> Result<Order, F
         quiet: args.quiet,
         ui: args.ui.clone(),
         metrics_listen: args.metrics_listen.clone(),
+        metrics_linger: args.metrics_linger.clone(),
         ..RunArgs::default()
     };
     let around = Surroundings {

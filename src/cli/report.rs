@@ -4,20 +4,18 @@ mod page;
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use self::page::{Form, Place};
 use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::export::Export;
 use crate::cli::failure::Failure;
 use crate::cli::metric_view::{MetricView, Words};
+use crate::cli::others_view::OthersView;
 use crate::cli::run::{exit_of, name_files, terminal_style, terminal_width};
 use crate::cli::value::{self, Format};
 use crate::cli::{aiperf_result, print, vllm_result, with_stdout};
 use crate::model::Settings;
 use crate::plan::{Error, Slo};
-use crate::report::others::{self, Discrepancies, Other};
 use crate::report::{aiperf, explain, terminal, view, vllm};
 use crate::run_file::schema::SIMULATED_SERVER;
 use crate::run_file::{Loaded, RunFile};
@@ -38,27 +36,23 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
     for export in &exports {
         page::none_of("--export", export.path(), &args.runs).map_err(Failure::bad)?;
     }
+    exports.iter().try_for_each(|export| export.check_run(&loaded.run))?;
     exports.iter().try_for_each(|export| export.check(args.force))?;
     let limits = slo(args, &loaded.run)?;
-    let shown = as_others(args, &loaded, &limits)?;
-    let judged_anew = Some(&limits).filter(|_| !args.goodput.is_empty());
-    // Asked while the records are at hand: the table of all tools has our numbers beside the others'.
-    let beside = match shown {
-        Shown::All => Some(discrepancies(&loaded, judged_anew, &limits)?),
-        _ => None,
-    };
+    let again = Some(&limits).filter(|_| !args.goodput.is_empty());
+    // While the records are at hand: the table of all tools has our numbers beside the others'.
+    let run = judged(&loaded, again)?;
+    let shown = as_others(args, &loaded, &run, &limits)?;
     let mut written = Vec::new();
     for export in &exports {
         written.extend(export.write(&loaded, &limits)?);
     }
-    let again = judged_anew;
-    let run = judged(loaded, again)?;
     let overlays = others
         .iter()
         .enumerate()
         .map(|(place, path)| {
             let loaded = Loaded::open(Path::new(path)).map_err(Failure::bad)?;
-            Ok((page::name_of(place + 1), judged(loaded, again)?))
+            Ok((page::name_of(place + 1), judged(&loaded, again)?))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     // Before anything is printed: who sees the report has the pictures.
@@ -72,16 +66,8 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
             let format = block_format(form, &place)?;
             aiperf_result::show(&run, &levels, format, terminal_width(), false)?;
         }
-        Shown::Other(tool, levels) => {
-            let view = others::view(&run, tool, &levels);
-            let json: Vec<Value> = levels.iter().map(|level| Value::Object(others::to_json(level))).collect();
+        Shown::Others(OthersView { view, json }) => {
             page::write_view(form, &view, run.verdict, &json, terminal_style(), &place)?;
-        }
-        Shown::All => {
-            if let Some(beside) = &beside {
-                let (view, json) = (beside.view(&run), [beside.to_json()]);
-                page::write_view(form, &view, run.verdict, &json, terminal_style(), &place)?;
-            }
         }
     }
     if form == Form::Table && args.output.is_none() {
@@ -112,9 +98,9 @@ fn named_runs(args: &ReportArgs, form: Form) -> Result<(&String, &[String]), Fai
     Ok((first, others))
 }
 
-fn judged(loaded: Loaded, slo: Option<&Slo>) -> Result<RunFile, Failure> {
+fn judged(loaded: &Loaded, slo: Option<&Slo>) -> Result<RunFile, Failure> {
     match slo {
-        None => Ok(loaded.run),
+        None => Ok(loaded.run.clone()),
         Some(slo) => loaded.judged_by(slo).map_err(Failure::bad),
     }
 }
@@ -137,18 +123,11 @@ enum Shown {
     Tokload,
     Vllm(Vec<vllm::Level>),
     Aiperf(Vec<aiperf::Level>),
-    Other(Other, Vec<others::Level>),
-    /// All beside each other.
-    All,
+    /// Further tools, or all of them.
+    Others(OthersView),
 }
 
-/// The run as all tools have it, our numbers judged by the limits `again` where others than its own were typed.
-fn discrepancies(loaded: &Loaded, again: Option<&Slo>, limits: &Slo) -> Result<Discrepancies, Failure> {
-    let judged = again.map(|slo| loaded.judged_by(slo)).transpose().map_err(Failure::bad)?;
-    Discrepancies::of(loaded, judged.as_ref().unwrap_or(&loaded.run), limits).map_err(Failure::bad)
-}
-
-fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Failure> {
+fn as_others(args: &ReportArgs, loaded: &Loaded, run: &RunFile, slo: &Slo) -> Result<Shown, Failure> {
     let words = Words {
         view: args.metric_view.as_deref(),
         figures: args.percentile_metrics.as_deref(),
@@ -161,15 +140,11 @@ fn as_others(args: &ReportArgs, loaded: &Loaded, slo: &Slo) -> Result<Shown, Fai
     if let Some(selection) = selection {
         return vllm::recorded(loaded, slo, generates, &selection).map(Shown::Vllm).map_err(Failure::bad);
     }
-    match view {
-        MetricView::Aiperf => aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad),
-        MetricView::Other(tool) => {
-            let levels = others::recorded(loaded, slo, tool).map_err(Failure::bad)?;
-            Ok(Shown::Other(tool, levels))
-        }
-        MetricView::All => Ok(Shown::All),
-        MetricView::Tokload | MetricView::Vllm => Ok(Shown::Tokload),
+    if view == MetricView::Aiperf {
+        return aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad);
     }
+    let others = OthersView::of(loaded, run, view, slo).map_err(Failure::bad)?;
+    Ok(others.map_or(Shown::Tokload, Shown::Others))
 }
 
 /// The limits that requests are judged by: those that were typed, or the run's own.

@@ -11,7 +11,7 @@ use crate::cli::gather::{Gathering, Unmet};
 use crate::cli::plan_from_args::{self, Order, Surroundings, share};
 use crate::cli::ranks::Rank;
 use crate::cli::script::{self, ScriptBlocks};
-use crate::cli::session::{Files, Finished, Session, check_limits};
+use crate::cli::session::{Files, Finished, Lingering, Session, check_limits};
 use crate::cli::state::Memory;
 use crate::cli::value::Format;
 use crate::cli::{
@@ -65,15 +65,28 @@ pub(super) fn carry_out(
     }
     let mut gathering = together::open(&order, clock)?;
     match (measure(order, earlier, (clock, typed), gathering.as_mut()), gathering) {
-        (Ok(done), Some(gathering)) => together::conclude(done, gathering),
-        (Ok(Done { session, finished, gate }), None) => {
+        (Ok(mut done), Some(gathering)) => {
+            let (lingering, quiet) = (done.finished.lingering.take(), done.session.output.quiet);
+            let exit = together::conclude(done, gathering);
+            linger(lingering, quiet);
+            exit
+        }
+        (Ok(Done { session, mut finished, gate }), None) => {
             show(&session, &finished)?;
+            linger(finished.lingering.take(), session.output.quiet);
             conclude(finished, gate)
         }
         (Err(failure), gathering) => {
             gathering.into_iter().for_each(|mut gathering| gathering.end(Some(&failure.to_string())));
             Err(failure)
         }
+    }
+}
+
+/// Keeps open what is to stay open when all is shown.
+pub(super) fn linger(lingering: Option<Lingering>, quiet: bool) {
+    if let Some(lingering) = lingering {
+        lingering.wait(quiet);
     }
 }
 
@@ -232,6 +245,16 @@ pub(super) fn show(session: &Session, finished: &Finished) -> Result<(), Failure
 
 /// [`show`] with `next` as the commands to type next.
 pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String]) -> Result<(), Failure> {
+    show_table(session, finished, next)?;
+    let is_shown = session.output.format == Format::Json && !session.output.is_others();
+    match finished.unsaved.as_ref().filter(|_| !is_shown) {
+        // The last way to keep it.
+        Some(text) => print(text.trim_end()),
+        None => Ok(()),
+    }
+}
+
+fn show_table(session: &Session, finished: &Finished, next: &[String]) -> Result<(), Failure> {
     let saved = finished.saved.as_ref().map(|path| path.display().to_string());
     let output = &session.output;
     if output.vllm.as_ref().is_some_and(|vllm| vllm.is_shown) {
@@ -239,6 +262,8 @@ pub(super) fn show_with(session: &Session, finished: &Finished, next: &[String])
     } else if output.aiperf.as_ref().is_some_and(|aiperf| aiperf.is_shown) {
         let levels = &finished.others.aiperf;
         aiperf_result::show(&finished.run, levels, output.format, terminal_width(), output.quiet)?;
+    } else if let Some(view) = &finished.others.view {
+        view.show(output.format)?;
     } else {
         return show_run(&finished.run, output.format, next, saved.as_deref())
             .and_then(|()| name_files(output.format, None, &finished.others_saved));

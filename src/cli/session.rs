@@ -2,6 +2,7 @@
 
 mod others;
 pub(super) mod ports;
+mod room;
 mod saving;
 mod spools;
 mod telemetry;
@@ -38,14 +39,17 @@ use crate::summary::telemetry::Observed;
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::{RunClock, Source};
 use crate::sys::host::Host;
-use crate::sys::limits::{raise_descriptor_limit, reserve_descriptors};
+use crate::sys::limits::reserve_descriptors;
 use crate::sys::signals::Interrupts;
 use crate::sys::usage::Ports;
 use crate::telemetry::Telemetry;
 use crate::workload::Content;
 
 pub(super) use others::Others;
+pub(super) use room::check_limits;
+use room::{OWN_DESCRIPTORS, shard_cores};
 use spools::{EXACT_MAX, Spools};
+pub(super) use watching::Lingering;
 use watching::Watching;
 
 /// What a session needs beside the plan.
@@ -79,6 +83,7 @@ struct Conducted {
     hunt: Option<Hunt>,
     /// What servers, GPUs and this machine said meanwhile.
     observed: Observed,
+    interrupts: Interrupts,
 }
 
 /// A run that is over.
@@ -86,6 +91,8 @@ pub(super) struct Finished {
     pub(super) run: RunFile,
     /// Where it is saved; `None` if it is not.
     pub(super) saved: Option<PathBuf>,
+    /// The text of its file where no disk has room for that: it is to follow the table.
+    pub(super) unsaved: Option<String>,
     /// Its levels as other tools would have them.
     pub(super) others: Others,
     /// The files that these tools would have written.
@@ -94,6 +101,8 @@ pub(super) struct Finished {
     pub(super) records: Vec<Option<Vec<Record>>>,
     /// Why the run ended before its last level, if it did.
     pub(super) failed: Option<Failure>,
+    /// The endpoint for its metrics, where that stays open for a while.
+    pub(super) lingering: Option<Lingering>,
 }
 
 /// What is made of the levels beside the run.
@@ -116,9 +125,6 @@ pub(super) struct Files {
 
 /// Runs of this process so far that are not saved.
 static UNSAVED: AtomicU64 = AtomicU64::new(0);
-
-/// Descriptors that the program needs beside one per connection.
-const OWN_DESCRIPTORS: u64 = 64;
 
 impl Files {
     /// Opens the place of the result, so that an unwritable one is known before the run.
@@ -235,7 +241,8 @@ impl Session {
             self.warnings.iter().for_each(|warning| super::say(warning));
             watching.note().iter().for_each(|note| super::say(note));
         }
-        let mut progress = watching.progress(plan, self.clock, interrupts);
+        let viewer = telemetry.map(Telemetry::viewer);
+        let mut progress = watching.progress(plan, self.clock, interrupts.clone(), viewer);
         notes.iter().for_each(|note| progress.on_event(&Event::Note(note)));
         let mut hunt = Hunt::of(plan, &self.earlier);
         let surge = Surge::of(plan);
@@ -269,7 +276,7 @@ impl Session {
             progress.on_event(&event);
         });
         progress.finish();
-        Conducted { driven, hunt, observed: Observed::default() }
+        Conducted { driven, hunt, observed: Observed::default(), interrupts }
     }
 
     /// Summarises what was measured and saves it.
@@ -281,37 +288,39 @@ impl Session {
         into: (Spools, Files),
     ) -> Result<Finished, Failure> {
         let (spools, files) = into;
-        let Conducted { driven, hunt, observed } = conducted;
+        let Conducted { driven, hunt, observed, interrupts } = conducted;
         let mut beside = Beside::default();
         let mut run = self.assemble(plan, about, (&driven, hunt, &observed), (&spools, &mut beside));
         let Beside { others, records, unseen } = beside;
         // Whatever of it cannot be kept, the rest is kept and shown.
         let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();
         failures.extend(unseen);
-        let kept = match spools.finish(&mut run, files.temporary) {
-            Ok(kept) => Some(kept),
-            Err(failure) => {
-                failures.push(failure);
-                None
+        let mut others = others;
+        match self.view_of_others(&run, &spools, &plan.slo) {
+            Ok(view) => others.view = view,
+            Err(failure) => failures.push(failure),
+        }
+        let (kept, whole) = spools.finish(&mut run, files.temporary);
+        failures.extend(whole.err());
+        let (saved, unsaved) = match self.save(&mut run, &files, &mut failures) {
+            Ok(saved) => {
+                drop(kept);
+                (saved, None)
+            }
+            // What could not be saved can still be reported from its checkpoint.
+            Err(unsaved) => {
+                kept.stay();
+                (None, unsaved.text)
             }
         };
-        let saved = match self.save(&mut run, &files, &mut failures) {
-            Ok(saved) => saved,
-            Err(failure) => {
-                if let Some(kept) = kept {
-                    kept.stay();
-                }
-                return Err(failure);
-            }
-        };
-        drop(kept);
         let others_saved = self.save_others(&run, &others, saved.as_deref(), &plan.slo, &mut failures);
         let mut failures = failures.into_iter();
         let failed = failures.next();
         if self.library.is_none() {
             failures.for_each(|further| super::say(&format!("tokload: {further}")));
         }
-        Ok(Finished { run, saved, others, others_saved, records, failed })
+        let lingering = files.watching.into_lingering(interrupts);
+        Ok(Finished { run, saved, unsaved, others, others_saved, records, failed, lingering })
     }
 
     /// Whether a level half as long again as the last one would still end in time.
@@ -437,50 +446,4 @@ impl Session {
         own_words::advise(&mut run, &self.typed);
         run
     }
-}
-
-/// Refuses a plan that this process has no room for; gives the open files that it may have.
-pub(super) fn check_limits(plan: &Plan) -> Result<u64, Failure> {
-    let limit = raise_descriptor_limit();
-    check_descriptors(plan, limit).map(|()| limit)
-}
-
-/// A plan that needs more descriptors than the process may have is refused before it starts.
-fn check_descriptors(plan: &Plan, limit: u64) -> Result<(), Failure> {
-    let needed = plan.descriptors_needed();
-    let all = needed.connections.saturating_add(OWN_DESCRIPTORS);
-    if all <= limit || needed.estimated {
-        return Ok(());
-    }
-    Err(Failure::bad(format!(
-        "the plan needs {all} open files ({} connections and {OWN_DESCRIPTORS} of our own), the limit here is {limit}; \
-         raise it (ulimit -n, or the container's nofile), lower --max-concurrency, or split the run over processes",
-        needed.connections
-    )))
-}
-
-/// The core of each shard: one per usable core, one of them left to the coordinator when there are more than two, and no more
-/// than connections: a shard without one would have to take it from another, for each request anew.
-fn shard_cores(plan: &Plan) -> Result<Vec<Option<u32>>, Failure> {
-    let client = &plan.client;
-    let most =
-        plan.target.connections.max.map_or(usize::MAX, |max| plan.own_share().count_u32(max).max(1) as usize);
-    let usable = usable_cores();
-    let wished = client.affinity.iter().flatten();
-    if let Some(core) = wished.into_iter().find(|core| !usable.contains(core)) {
-        return Err(Failure::bad(format!(
-            "--cpu-affinity: core {core} is not one that this process may use; there are {}",
-            usable.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        )));
-    }
-    let pinned = client.affinity.clone().unwrap_or_else(|| usable.clone());
-    let workers = match client.workers {
-        Some(workers) => workers.max(1) as usize,
-        None if client.affinity.as_ref().is_some_and(|cores| !cores.is_empty()) => pinned.len(),
-        None if usable.len() > 2 => (usable.len() - 1).min(most),
-        None => usable.len().clamp(1, most),
-    };
-    // The last cores first would leave core 0, where interrupts land, to the coordinator; but users name cores by
-    // counting from 0, so shards take them in order.
-    Ok((0..workers).map(|shard| pinned.get(shard % pinned.len().max(1)).copied()).collect())
 }

@@ -49,8 +49,9 @@ pub(super) fn ready(
     if let Some(place) = up.first {
         let (route, endpoint) = (&routes[place], &plan.target.endpoints[place]);
         let model = plan.target.models[0].clone();
-        let probed = probe::request(route, plan, &model, left())
-            .map_err(|error| redacted(&endpoint.url, &with_models(error, &model, &facts), secrets))?;
+        let probed = probe::request(route, plan, &model, left()).map_err(|error| {
+            redacted(&named(plan, endpoint), &with_models(error, &model, &facts), secrets)
+        })?;
         plan.workload.options = probed.options;
         let prefix = endpoint.address().map_err(Failure::bad)?.prefix;
         let asked = Asked { route, prefix: &prefix, model: &model, tells_tokens: facts.tells_tokens() };
@@ -105,14 +106,16 @@ fn servers_up(
         match probe::server(route, &models_path(plan, endpoint)?, &plan.limits, left()) {
             Ok(facts) if up.first.is_none() => (up.first, up.facts) = (Some(place), facts),
             Ok(_) => {}
-            Err(error @ ProbeError::Refused(_)) => return Err(redacted(&endpoint.url, &error, secrets)),
+            Err(error @ ProbeError::Refused(_)) => {
+                return Err(redacted(&named(plan, endpoint), &error, secrets));
+            }
             Err(error) => {
                 let sentence = secrets.redact(&error.to_string()).into_owned();
                 up.notes.push(format!(
                     "{}: {sentence}: the run goes on with the other servers, and requests to this one may fail",
-                    endpoint.url
+                    named(plan, endpoint)
                 ));
-                silent.get_or_insert_with(|| redacted(&endpoint.url, &error, secrets));
+                silent.get_or_insert_with(|| redacted(&named(plan, endpoint), &error, secrets));
             }
         }
     }
@@ -161,7 +164,7 @@ pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failu
             headers: fixed,
             tls: Arc::clone(&config),
         };
-        let url = &endpoint.url;
+        let url = named(plan, endpoint);
         let route = Route::along(parts, way).and_then(|route| route.with_filled(filled));
         routes.push(route.map_err(|error| match error {
             RouteError::Resolve(_) => {
@@ -173,6 +176,13 @@ pub(super) fn routes(plan: &Plan, secrets: &Secrets) -> Result<Vec<Route>, Failu
         })?);
     }
     Ok(routes)
+}
+
+/// An endpoint in sentences: its URL, and where connections really go, if that is elsewhere.
+fn named(plan: &Plan, endpoint: &Endpoint) -> String {
+    let url = &endpoint.url;
+    let detour = endpoint.address().ok().and_then(|address| plan.target.connections.detour(&address));
+    detour.map_or_else(|| url.clone(), |detour| format!("{url} ({detour})"))
 }
 
 /// Where an endpoint lists its models.
@@ -221,7 +231,7 @@ fn choose_model(plan: &mut Plan, facts: &ServerFacts) -> Result<(), Failure> {
                 let endpoint = &plan.target.endpoints[0];
                 return Err(Failure::bad(format!(
                     "{}: {} lists no model (HTTP {}); check --base-url, or name the model with --model",
-                    endpoint.url,
+                    named(plan, endpoint),
                     models_path(plan, endpoint)?,
                     facts.models_status
                 )));

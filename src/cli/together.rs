@@ -9,6 +9,7 @@ use super::args::RunArgs;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::gather::{Gathering, PATIENCE, Wish};
+use super::metric_view::MetricView;
 use super::plan_from_args::{Order, Output, share};
 use super::ranks::{self, Rank};
 use super::run::{Done, conclude as conclude_run, show_run};
@@ -85,7 +86,8 @@ pub(super) fn prepare(order: &mut Order, rank: Option<Rank>) -> Result<(), Failu
             "leave it out, and give tokload report of the merged run",
         ));
     }
-    if output.vllm.take().is_some() | output.aiperf.take().is_some() {
+    let is_others = std::mem::take(&mut output.view) != MetricView::Tokload;
+    if output.vllm.take().is_some() | output.aiperf.take().is_some() | is_others {
         order.notes.push(
             "the merged run is shown as tokload shows it: tokload report RUN.json --metric-view shows it otherwise"
                 .to_owned(),
@@ -194,7 +196,8 @@ pub(super) fn alone_at(start_at: Option<StartAt>, clock: RunClock) -> Result<Opt
 /// Says what became of this share, and merges all of them if it was the last.
 pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Failure> {
     let Done { session, finished, gate } = done;
-    let Finished { run, failed, .. } = finished;
+    let Finished { run, failed, unsaved, .. } = finished;
+    unsaved.iter().try_for_each(|text| super::print(text.trim_end()))?;
     gathering.end(failed.as_ref().map(ToString::to_string).as_deref());
     if let Some(failed) = failed {
         return Err(failed);
@@ -225,10 +228,12 @@ pub(super) fn conclude(done: Done, mut gathering: Gathering) -> Result<Exit, Fai
     let whole = Finished {
         run: merged,
         saved: Some(result),
+        unsaved: None,
         others: Default::default(),
         others_saved: Vec::new(),
         records: Vec::new(),
         failed: None,
+        lingering: None,
     };
     conclude_run(whole, gate)
 }

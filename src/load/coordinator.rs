@@ -427,21 +427,8 @@ impl LoadEngine {
     fn flush_spool(&self, events: Events<'_>) -> (u64, Option<Slices>) {
         let Some(spool) = &self.setup.spool else { return (0, None) };
         let spooled = spool.flush();
-        if let Some(error) = spooled.checkpoint_error {
-            events(Event::Note(&format!(
-                "no checkpoint can be kept ({error}): the run goes on, but were it killed it could not be reported"
-            )));
-        }
-        let lost = spooled.lost_bytes / crate::metrics::Record::BYTES as u64;
-        if let Some(error) = spooled.error {
-            events(Event::Note(&format!(
-                "records could not be written ({error}); {lost} are lost, the histograms have every request"
-            )));
-        } else if lost > self.records_lost {
-            events(Event::Note(&format!(
-                "the disk is too slow for the records; {lost} are lost, the histograms have every request"
-            )));
-        }
+        spooled.notes(self.records_lost).iter().for_each(|note| events(Event::Note(note)));
+        let lost = spooled.records_lost();
         (lost, spooled.slices)
     }
 }

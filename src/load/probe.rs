@@ -12,6 +12,7 @@ use crate::load::target::{Desk, Route, Target};
 use crate::metrics::{Class, Record};
 use crate::plan::{Limits, Plan, RequestOptions};
 use crate::sys::clock::RunClock;
+use crate::sys::socket::Peer;
 use crate::wire::json::Json;
 use crate::workload::Item;
 
@@ -130,7 +131,7 @@ pub fn server(route: &Route, path: &str, limits: &Limits, wait: Duration) -> Res
         let problem = match fetch::get(route, path, limit) {
             Ok(answer) if answer.status < 500 && answer.status != 429 => return facts(route, &answer, limit),
             Ok(answer) => said(&answer),
-            Err(error) => explain(&error),
+            Err(error) => explain(route, &error),
         };
         if clock.now().as_secs_f64() + LOOK_AGAIN.as_secs_f64() > wait.as_secs_f64() {
             return Err(ProbeError::NotReady(problem));
@@ -193,7 +194,7 @@ pub fn request(route: &Route, plan: &Plan, model: &str, wait: Duration) -> Resul
         let texts = Texts { system: "Answer.", prompt };
         template.write(&mut body, texts, tokens, &Filling::default());
         let exchange = fetch::ask(route, &body, ask_of(&plan), &patience)
-            .map_err(|error| ProbeError::NotReady(explain(&error)))?;
+            .map_err(|error| ProbeError::NotReady(explain(route, &error)))?;
         let outcome = exchange.record().outcome;
         match outcome.class {
             // An empty answer is an answer: the model may have nothing to say to two tokens.
@@ -244,7 +245,7 @@ pub fn one(target: &Target, plan: &Plan, item: Item) -> Result<Record, ProbeErro
     target.write_prompt(item, &mut desk);
     target.write_body(item, &mut desk);
     let exchange = fetch::ask(route, desk.body(), ask_of(plan), &patience(&plan.limits))
-        .map_err(|error| ProbeError::NotReady(explain(&error)))?;
+        .map_err(|error| ProbeError::NotReady(explain(route, &error)))?;
     match exchange.record().outcome.class {
         Class::Ok | Class::Empty => Ok(*exchange.record()),
         _ => Err(refused(&exchange, plan, plan.target.models.first().map_or("", String::as_str))),
@@ -353,7 +354,7 @@ fn said(answer: &Fetched) -> String {
 }
 
 /// The error with its remedy.
-fn explain(error: &FetchError) -> String {
+fn explain(route: &Route, error: &FetchError) -> String {
     let text = error.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let remedy = match error {
@@ -363,6 +364,9 @@ fn explain(error: &FetchError) -> String {
         }
         FetchError::Tls(_) if says(&["NotValidForName"]) => {
             "the certificate is for another name: --tls-sni says which one is meant"
+        }
+        FetchError::Connect(_) if route.addresses.iter().any(|peer| matches!(peer, Peer::Unix(_))) => {
+            "is the server up, and does it listen on that socket?"
         }
         FetchError::Connect(_) => "is the server up, and are host and port right?",
         FetchError::Tls(_) => "a plain server wants http://, a private certificate --cacert or --insecure",

@@ -116,6 +116,37 @@ pub struct Spooled {
     pub slices: Option<Slices>,
 }
 
+impl Spooled {
+    /// Records lost so far.
+    #[must_use]
+    pub fn records_lost(&self) -> u64 {
+        self.lost_bytes / Record::BYTES as u64
+    }
+
+    /// What the user should know of it, one line each; so many records were `lost_before`, which has been said.
+    #[must_use]
+    pub fn notes(&self, lost_before: u64) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(error) = &self.checkpoint_error {
+            notes.push(format!(
+                "no checkpoint can be kept any more ({error}): the run goes on, but were it killed, no more could be reported \
+                 than what was kept until then"
+            ));
+        }
+        let lost = self.records_lost();
+        if let Some(error) = &self.error {
+            notes.push(format!(
+                "records could not be written ({error}); {lost} are lost, the histograms have every request"
+            ));
+        } else if lost > lost_before {
+            notes.push(format!(
+                "the disk is too slow for the records; {lost} are lost, the histograms have every request"
+            ));
+        }
+        notes
+    }
+}
+
 /// The writing thread.
 #[derive(Debug)]
 pub struct Spool {

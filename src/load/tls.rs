@@ -41,6 +41,8 @@ pub enum TrustError {
     Roots(io::Error),
     /// The client's certificate.
     Certificate(String),
+    /// There is no key in the text that should have it.
+    NoKey,
     /// Its key.
     Key(String),
 }
@@ -76,7 +78,7 @@ pub fn config(trust: &Trust<'_>) -> Result<Arc<ClientConfig>, TrustError> {
 
 fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TrustError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let chain = chain.map_err(|error| TrustError::Certificate(error.to_string()))?;
+    let chain = chain.map_err(|error| TrustError::Certificate(format!("{NO_PEM}: {error}")))?;
     if chain.is_empty() {
         return Err(TrustError::Certificate("no certificate in PEM form in it".to_owned()));
     }
@@ -86,15 +88,17 @@ fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TrustError> {
 fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TrustError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| {
         let is_encrypted = pem.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED);
-        TrustError::Key(match (error, is_encrypted) {
-            (_, true) => {
-                "the key is encrypted; give it in the clear, from a file that only you can read".to_owned()
-            }
-            (pem::Error::NoItemsFound, false) => "no private key in PEM form in it".to_owned(),
-            (error, false) => error.to_string(),
-        })
+        match (error, is_encrypted) {
+            (_, true) => TrustError::Key(
+                "the key is encrypted; give it in the clear, from a file that only you can read".to_owned(),
+            ),
+            (pem::Error::NoItemsFound, false) => TrustError::NoKey,
+            (error, false) => TrustError::Key(format!("{NO_PEM}: {error}")),
+        }
     })
 }
+
+const NO_PEM: &str = "not PEM as it should be";
 
 /// In the first line of an encrypted PKCS#8 key, and in the second of an older one.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
@@ -103,6 +107,7 @@ impl fmt::Display for TrustError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TrustError::Roots(error) => error.fmt(f),
+            TrustError::NoKey => f.write_str("no private key in PEM form in it"),
             TrustError::Certificate(wrong) | TrustError::Key(wrong) => f.write_str(wrong),
         }
     }
@@ -121,8 +126,8 @@ fn roots(cacert: Option<&[u8]>) -> io::Result<RootCertStore> {
         return Ok(roots);
     };
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(io::Error::other)?;
-        roots.add(certificate).map_err(io::Error::other)?;
+        let certificate = certificate.map_err(|error| io::Error::other(format!("{NO_PEM}: {error}")))?;
+        roots.add(certificate).map_err(|error| io::Error::other(format!("no root certificate: {error}")))?;
     }
     if roots.is_empty() {
         return Err(io::Error::other("no certificate in PEM form in it"));

@@ -44,7 +44,7 @@ pub use paper::{Paper, Written};
 pub use reply::ServedBy;
 pub use samples::Spread;
 pub use settings::{ReasoningField, Role, Settings, Usage};
-pub use tls::{Asks, Identity, Version};
+pub use tls::{Asks, Identity, Unusable, Version};
 pub use truth::Truth;
 
 use std::io;
@@ -220,6 +220,18 @@ fn claim(settings: &Settings) -> io::Result<Claim> {
     Claim::on(address)
 }
 
+/// Nothing can listen on the Unix socket; why, is the inner error. [`Mock::start`] has it as the inner error of its own.
+#[derive(Debug)]
+pub struct NoSocket(pub io::Error);
+
+impl std::fmt::Display for NoSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for NoSocket {}
+
 /// One listening socket per thread, all on one port; and the Unix socket, which the first has.
 fn doors(address: SocketAddr, settings: &Settings) -> io::Result<Vec<Door>> {
     let workers = settings.workers.max(1);
@@ -227,7 +239,8 @@ fn doors(address: SocketAddr, settings: &Settings) -> io::Result<Vec<Door>> {
     let door = |thread| {
         let listener = Some(Listener::bind(address, how)?);
         let path = settings.unix_socket.as_deref().filter(|_| thread == 0);
-        let unix = path.map(|path| Listener::bind_unix(path, settings.backlog)).transpose()?;
+        let unix = path.map(|path| Listener::bind_unix(path, settings.backlog)).transpose();
+        let unix = unix.map_err(|error| io::Error::new(error.kind(), NoSocket(error)))?;
         Ok(Door { address, how, listener, unix, watched: false, outages: 0 })
     };
     (0..workers).map(door).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -35,10 +35,7 @@ impl Identity {
 
     /// The settings of a server with this identity. It speaks HTTP/1.1 alone and says so (ALPN).
     pub(super) fn server_config(&self, asks: &Asks) -> io::Result<Arc<ServerConfig>> {
-        let chain = CertificateDer::pem_slice_iter(&self.certificate_pem)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| bad(&error, "certificate"))?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key_pem).map_err(|error| bad(&error, "key"))?;
+        let (chain, key) = self.parts()?;
         let provider = Arc::new(ring::default_provider());
         let versions: &[&SupportedProtocolVersion] = match asks.version {
             None => rustls::DEFAULT_VERSIONS,
@@ -52,9 +49,63 @@ impl Identity {
             None => builder.with_no_client_auth(),
             Some(pem) => builder.with_client_cert_verifier(verifier(pem, provider)?),
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&error, "certificate"))?;
+        let mut config =
+            builder.with_single_cert(chain, key).map_err(|error| Unusable::Pair(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
+    }
+}
+
+impl Identity {
+    fn parts(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Unusable> {
+        let chain = certificates(&self.certificate_pem).map_err(Unusable::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key_pem).map_err(|error| {
+            Unusable::Key(match error {
+                pem::Error::NoItemsFound => "no private key in PEM form in it".to_owned(),
+                error => error.to_string(),
+            })
+        })?;
+        Ok((chain, key))
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let all = all.map_err(|error| error.to_string())?;
+    if all.is_empty() { Err("no certificate in PEM form in it".to_owned()) } else { Ok(all) }
+}
+
+/// Which of the texts that were given cannot be used, and why. [`Mock::start`](super::Mock::start) has it as the inner error
+/// of one of invalid data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The server's certificate.
+    Certificate(String),
+    /// Its key.
+    Key(String),
+    /// The two together: the key is that of another certificate.
+    Pair(String),
+    /// The roots for certificates of clients.
+    ClientCa(String),
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, why) = match self {
+            Unusable::Certificate(why) => ("the certificate is", why),
+            Unusable::Key(why) => ("the key is", why),
+            Unusable::Pair(why) => ("certificate and key are", why),
+            Unusable::ClientCa(why) => ("the root for clients is", why),
+        };
+        write!(f, "{what} not usable: {why}")
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+impl From<Unusable> for io::Error {
+    fn from(unusable: Unusable) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, unusable)
     }
 }
 
@@ -80,17 +131,11 @@ pub enum Version {
 
 fn verifier(pem: &[u8], provider: Arc<CryptoProvider>) -> io::Result<Arc<dyn ClientCertVerifier>> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| bad(&error, "root for clients"))?;
-        roots.add(certificate).map_err(|error| bad(&error, "root for clients"))?;
+    for certificate in certificates(pem).map_err(Unusable::ClientCa)? {
+        roots.add(certificate).map_err(|error| Unusable::ClientCa(error.to_string()))?;
     }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(|error| bad(&error, "root for clients"))
-}
-
-fn bad(error: &dyn std::fmt::Display, what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the {what} is not usable: {error}"))
+    let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    built.map_err(|error| Unusable::ClientCa(error.to_string()).into())
 }
 
 impl std::fmt::Debug for Identity {

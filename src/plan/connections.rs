@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::is_host;
-use super::{Error, Scheme, Target};
+use super::{Address, Error, Scheme, Target};
+pub(super) use crate::sys::listener::UNIX_PATH_BYTES_MAX;
 
 /// How connections are opened, kept and closed. Limits are per endpoint and over all shards of this client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,6 +148,19 @@ impl Connections {
         }
         Ok((host.to_owned(), port))
     }
+
+    /// Where connections for `address` really go, in words, where its URL does not tell: `over unix:/run/vllm.sock`,
+    /// `connecting to 10.0.0.7:8443`.
+    #[must_use]
+    pub fn detour(&self, address: &Address) -> Option<String> {
+        if let Some(path) = &self.unix_socket {
+            return (address.unix.as_ref() != Some(path)).then(|| format!("over unix:{path}"));
+        }
+        let (host, port) = self.destination(&address.host, address.port).ok()?;
+        let is_elsewhere = !host.eq_ignore_ascii_case(&address.host) || port != address.port;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        (is_elsewhere && address.unix.is_none()).then(|| format!("connecting to {host}:{port}"))
+    }
 }
 
 pub(super) fn check(target: &Target) -> Result<(), Error> {
@@ -220,7 +234,11 @@ fn check_tls(target: &Target) -> Result<(), Error> {
         return Err(Error::new("--tls-sni", format!("'{name}' is not a host name or address"), remedy));
     }
     let is_plain = |endpoint: &super::Endpoint| endpoint.address().is_ok_and(|a| a.scheme == Scheme::Http);
-    let option = [("--cert", tls.cert.is_some()), ("--tls-sni", tls.sni.is_some())];
+    let option = [
+        ("--cert", tls.cert.is_some()),
+        ("--tls-sni", tls.sni.is_some()),
+        ("--tls-session-resumption off", !tls.resumption),
+    ];
     match option.into_iter().find(|(_, given)| *given) {
         Some((option, _)) if target.endpoints.iter().all(is_plain) => Err(Error::new(
             option,
@@ -233,8 +251,6 @@ fn check_tls(target: &Target) -> Result<(), Error> {
 
 /// More than any machine has ports for one destination.
 const PREWARM_MAX: u32 = 65_535;
-/// What `sockaddr_un` has room for, without the byte that ends it.
-pub(super) const UNIX_PATH_BYTES_MAX: usize = 107;
 
 #[cfg(test)]
 mod tests {
@@ -288,6 +304,24 @@ mod tests {
     }
 
     #[test]
+    fn where_a_connection_really_goes_is_said_where_the_url_does_not() {
+        let way = |url: &str, connections: Connections| {
+            connections.detour(&Endpoint { url: url.to_owned() }.address().unwrap())
+        };
+        let to = |text: &str| Connections { connect_to: vec![text.to_owned()], ..Connections::default() };
+        let socket = || Connections { unix_socket: Some("/run/s".to_owned()), ..Connections::default() };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(way("http://h:80", to("h:80:10.0.0.7:8443")), some("connecting to 10.0.0.7:8443"));
+        assert_eq!(way("http://h:80", to("::[::1]:")), some("connecting to [::1]:80"));
+        assert_eq!(way("http://h:80", to("x:80:b:1")), None);
+        assert_eq!(way("http://h:80", to("h:80:H:80")), None);
+        assert_eq!(way("http://h:80", socket()), some("over unix:/run/s"));
+        assert_eq!(way("unix:///run/s", socket()), None);
+        assert_eq!(way("unix:///run/s", Connections::default()), None);
+        assert_eq!(way("unix:///run/t", socket()), some("over unix:/run/s"));
+    }
+
+    #[test]
     fn settings_that_contradict_each_other_are_refused() {
         let wrong = |change: fn(&mut Target)| {
             let endpoints = vec![Endpoint { url: "http://h:80".to_owned() }];
@@ -310,5 +344,7 @@ mod tests {
         assert_eq!(wrong(|t| t.tls.key = Some("k".to_owned())), "--key");
         assert_eq!(wrong(|t| t.tls = Tls { cert: Some("c".to_owned()), ..Tls::default() }), "--cert");
         assert_eq!(wrong(|t| t.tls.sni = Some("a b".to_owned())), "--tls-sni");
+        let resumption = "--tls-session-resumption off";
+        assert_eq!(wrong(|t| t.tls = Tls { resumption: false, ..Tls::default() }), resumption);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Arrivals, Level, Load, Plan, Series, Stop};
+use super::{Arrivals, Level, Load, Plan, Series, Stop, in_label};
 
 /// How a load is written in a file: arrivals may be left out.
 #[derive(Deserialize)]
@@ -183,16 +183,16 @@ impl Level {
     fn load_label(&self) -> String {
         let load = &self.load;
         if let Some(users) = load.users {
-            let paced = load.rate().map(|rate| format!(", paced {rate} req/s"));
+            let paced = load.rate().map(|rate| format!(", paced {} req/s", in_label(rate)));
             let more = paced.or_else(|| Some(format!(", in {} s", load.ramp_s()?))).unwrap_or_default();
             return format!("{users} user{}{more}", if users == 1 { "" } else { "s" });
         }
         let mut label = match (&load.arrivals, load.rate(), self.stop.units) {
             (Arrivals::Bursts { size, every_s }, ..) => format!("{size} every {every_s} s"),
+            (_, Some(rate), _) => format!("{} req/s", in_label(rate)),
             (Arrivals::Varying(varying), ..) => format!("{} req/s", varying.rate),
-            (_, Some(rate), _) => format!("{rate} req/s"),
             _ if load.speedup() == Some(1.0) => "trace".to_owned(),
-            _ if load.speedup().is_some() => format!("trace x{}", load.speedup().unwrap_or(1.0)),
+            _ if load.speedup().is_some() => format!("trace x{}", in_label(load.speedup().unwrap_or(1.0))),
             (_, None, Some(units)) => format!("burst of {units}"),
             (_, None, None) => "burst".to_owned(),
         };

@@ -54,7 +54,7 @@ pub use lengths::{Distribution, Lengths};
 pub use level::Descriptors;
 pub use ports::{PortsNeeded, TIME_WAIT_S};
 pub use prefix::{Prefix, Sharing};
-pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying};
+pub use rate::{Course, Gaps, Piece, Rate, Series, Shape, Varying, in_label};
 pub use search::{Axis, Decide, Search};
 pub use secrets::{Secret, Secrets};
 pub use share::Share;

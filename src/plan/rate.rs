@@ -263,6 +263,21 @@ impl fmt::Display for Piece {
     }
 }
 
+/// A rate, or another number that a search has made, as it stands in labels: with three decimals at most, or three digits where
+/// it is below 1, and without zeros at its end. `29.802322387695313` is `29.802`, `0.0012345` is `0.00123`.
+///
+/// Two numbers may look alike then; who tells loads apart by their labels has to see to that.
+#[must_use]
+pub fn in_label(number: f64) -> String {
+    if !(number.is_finite() && number > 0.0) {
+        return number.to_string();
+    }
+    let decimals = if number >= 1.0 { 3 } else { 2 - number.log10().floor() as i32 };
+    // Beyond that there is nothing but zeros.
+    let text = format!("{number:.*}", decimals.clamp(3, 320) as usize);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A number without the digits that only arithmetic made.
 fn short(number: f64) -> f64 {
     // Beyond that there are no such digits.

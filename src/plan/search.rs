@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Error, Lengths, Level, Load, Plan};
+use super::{Arrivals, Error, Lengths, Level, Load, Plan, in_label};
 use crate::stats::Confidence;
 
 /// The highest load at which enough requests are good: what `find-capacity` looks for.
@@ -259,7 +259,11 @@ impl Axis {
     /// The loads from `low` to `high` in words: `14 to 15 requests at once`, `prompts of 3000 to 3199 tokens`.
     #[must_use]
     pub fn span_in_words(self, low: f64, high: f64) -> String {
-        let loads = if low < high { format!("{low} to {high}") } else { low.to_string() };
+        let loads = match [low, high].map(in_label) {
+            [least, most] if low < high && least != most => format!("{least} to {most}"),
+            _ if low < high => format!("{low} to {high}"),
+            [only, _] => only,
+        };
         let plural = if low == 1.0 && high == 1.0 { "" } else { "s" };
         match self {
             Axis::Concurrency => format!("{loads} request{plural} at once"),
@@ -448,5 +452,9 @@ mod tests {
         assert_eq!(span(Axis::InputLen, 3000.0, 3199.0), "prompts of 3000 to 3199 tokens");
         assert_eq!(Axis::OutputLen.in_words(1.0), "answers of 1 token");
         assert_eq!(Axis::Rate.in_words(2.5), "2.5 requests per second");
+        let found = 29.802_322_387_695_313;
+        assert_eq!(span(Axis::Rate, found, 31.25), "29.802 to 31.25 requests per second");
+        // Where they would look alike they have all their digits.
+        assert_eq!(span(Axis::Rate, 29.802, 29.8023), "29.802 to 29.8023 requests per second");
     }
 }

@@ -74,8 +74,8 @@ impl Card {
             (_, Some(words)) => words.clone(),
             (_, None) => "measurement not judged".to_owned(),
         };
-        let first = [(run.is_simulated(), "simulated, "), (run.interrupted, "interrupted, ")];
-        let first: String = first.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
+        let first = [run.is_simulated().then_some("simulated"), view::ended_early(run)];
+        let first: String = first.into_iter().flatten().map(|word| format!("{word}, ")).collect();
         Card {
             headline,
             what: what(run),

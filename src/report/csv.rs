@@ -141,7 +141,7 @@ impl<'r> Line<'r> {
         let whole = |cell: String| if self.part.is_empty() { cell } else { String::new() };
         let mut cells: Vec<String> = vec![
             level.ordinal.to_string(),
-            level.label.clone(),
+            level.exact_label(),
             self.part.clone(),
             if of == Requests::All { "all" } else { "ok" }.to_owned(),
             level.repeat.to_string(),

@@ -45,6 +45,8 @@ pub struct Form {
 pub enum Needs {
     /// The run file alone.
     Nothing,
+    /// The slices of time in it, which are there where they were asked for.
+    Slices,
     /// The records of requests.
     Records,
     /// These, and better with the times of events.

@@ -15,6 +15,7 @@ use crate::metrics::Live;
 use crate::run::Event;
 use crate::sys::clock::RunClock;
 use crate::sys::signals::Interrupts;
+use crate::telemetry::Viewer;
 
 pub use course::Course;
 
@@ -55,6 +56,8 @@ pub struct Around {
     pub interrupts: Interrupts,
     /// What is loaded, in a few words.
     pub title: String,
+    /// What servers and GPUs say; `None` where nobody is asked.
+    pub telemetry: Option<Viewer>,
 }
 
 impl Ui {

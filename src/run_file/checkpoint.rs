@@ -175,7 +175,12 @@ impl Journal {
     fn add(&self, line: &Line) -> io::Result<()> {
         let bytes = layout::to_line(line)?;
         // A thread that broke off in here has left half a line, which is left out.
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = file.metadata()?.len();
+        file.write_all(&bytes).inspect_err(|_| {
+            // A disk that was full for a while must not make one line of two halves, of which nobody could read what follows.
+            let _ = file.set_len(before);
+        })
     }
 }
 
@@ -216,6 +221,8 @@ pub(super) struct Leftover {
     pub(super) journal: PathBuf,
     pub(super) open: PathBuf,
     pub(super) records: PathBuf,
+    /// Their name in a run whose records were complete when it could not be saved.
+    pub(super) whole_records: PathBuf,
     /// How many other processes have left some of the same run file.
     pub(super) others: usize,
 }
@@ -251,7 +258,16 @@ impl Leftover {
             name.push(format!(".{process}.part"));
             PathBuf::from(name)
         };
-        Leftover { process, journal: part(JOURNAL), open: part(OPEN), records: part("records"), others }
+        let whole_records = write::beside_as(run, RECORDS);
+        let (journal, open, records) = (part(JOURNAL), part(OPEN), part(RECORDS));
+        Leftover { process, journal, open, records, whole_records, others }
+    }
+
+    /// Whether `file` was written to when the run had begun, as far as can be told.
+    pub(super) fn is_older_than(&self, file: &Path) -> bool {
+        let began = fs::metadata(&self.journal).and_then(|journal| journal.created());
+        let written = fs::metadata(file).and_then(|file| file.modified());
+        began.ok().zip(written.ok()).is_none_or(|(began, written)| began <= written)
     }
 
     /// Whether its process is still there: the run goes on, then.
@@ -260,5 +276,6 @@ impl Leftover {
     }
 }
 
+const RECORDS: &str = "records";
 const JOURNAL: &str = "checkpoint";
 const OPEN: &str = "open";

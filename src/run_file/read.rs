@@ -23,6 +23,8 @@ pub struct Loaded {
     pub run: RunFile,
     path: PathBuf,
     records: Option<PathBuf>,
+    /// Where the times of events are, if not where the run says.
+    chunks: Option<PathBuf>,
 }
 
 /// Why a stored run could not be used.
@@ -134,12 +136,19 @@ impl Loaded {
             run.find_knee();
         }
         let records = beside(path, run.records.as_ref(), Content::Records);
-        Ok(Loaded { run, path: path.to_owned(), records })
+        Ok(Loaded { run, path: path.to_owned(), records, chunks: None })
     }
 
     /// A run that was not read from its file, with the file that its place is told by, and its records.
     pub(super) fn of(run: RunFile, path: PathBuf, records: Option<PathBuf>) -> Loaded {
-        Loaded { run, path, records }
+        Loaded { run, path, records, chunks: None }
+    }
+
+    /// A run that is not saved yet, with the files that its records and the times of events are being kept in.
+    #[must_use]
+    pub fn of_parts(run: RunFile, records: Option<PathBuf>, chunks: Option<PathBuf>) -> Loaded {
+        let path = records.clone().unwrap_or_default();
+        Loaded { run, path, records, chunks }
     }
 
     /// The record file.
@@ -158,8 +167,8 @@ impl Loaded {
     ///
     /// When their file cannot be read or is none.
     pub fn chunks(&self) -> Result<Option<Chunks>, ReadError> {
-        let place = beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
-        place.map(|place| Chunks::open(&place)).transpose()
+        let place = || beside(&self.path, self.run.chunks.as_ref(), Content::Chunks);
+        self.chunks.clone().or_else(place).map(|place| Chunks::open(&place)).transpose()
     }
 
     /// The run with every number computed anew from the records, its goodput judged by `slo`.
@@ -191,9 +200,10 @@ impl Loaded {
         let mut chunks = self.chunks().map_err(detail::Error::Read)?;
         for level in &self.run.levels {
             let Some(range) = level.records else { continue };
+            let label = level.exact_label();
             let place = detail::Level {
                 ordinal: level.ordinal,
-                label: &level.label,
+                label: &label,
                 t0: crate::time::Stamp::from_nanos(level.span.t0_ns),
             };
             let records = records.range(range.into()).map_err(detail::Error::Read)?;

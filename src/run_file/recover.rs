@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::checkpoint::{Done, Leftover, Line, Open};
 use super::layout;
@@ -58,18 +58,24 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
     }
     let malformed = |source| ReadError::Malformed { path: journal.to_owned(), source };
     let plan = run.plan.read().map_err(malformed)?;
-    let records = Records::open(&leftover.records).ok();
+    let found = records_of(leftover, &done, begun.as_ref());
+    let records = found.as_ref().map(|(records, _)| records);
+    let mut unrecorded = 0;
     for one in done {
-        let read = |records: &Records| of_range(records, one.records.map(RecordRange::from)?);
-        let own = records.as_ref().and_then(read);
+        let range = one.records.map(RecordRange::from);
+        let own = records.zip(range).and_then(|(records, range)| of_range(records, range));
+        if own.is_none() {
+            unrecorded += range.map_or(0, |range| range.count);
+        }
         push(&mut run, &one.into_result(), own.as_deref(), &plan);
     }
     let (mut until, mut lost) = (None, begun.as_ref().map_or(0, |begun| begun.lost(&[])));
-    if let (Some(begun), Some(records)) = (begun, &records) {
+    let mut uncounted = 0;
+    if let (Some(begun), Some(records)) = (begun, records) {
         let count = records.count().saturating_sub(begun.first_record);
         let range = RecordRange { first: begun.first_record, count };
         let own = of_range(records, range).unwrap_or_default();
-        lost = begun.lost(&own);
+        (lost, uncounted) = (begun.lost(&own), begun.uncounted(&own));
         if let Some(result) = begun.into_result(&own, range, &plan) {
             until = Some(result.span.t2);
             push(&mut run, &result, Some(&own), &plan);
@@ -82,11 +88,13 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
         until_s: until.map(|at| at.as_nanos() as f64 / 1e9),
         others: leftover.others,
         lost,
+        uncounted,
+        unrecorded,
     });
-    match &records {
-        Some(records) => {
+    match &found {
+        Some((records, path)) => {
             run.records = Some(SideFile {
-                file: leftover.records.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 count: records.count(),
                 item_bytes: Record::BYTES as u32,
             });
@@ -100,8 +108,20 @@ fn of(leftover: &Leftover) -> Result<Loaded, ReadError> {
         // What is left is no fair part of what was measured, or nothing.
         run.verdict = Some(Verdict::Invalid);
     }
-    let records = records.map(|_| leftover.records.clone());
+    let records = found.map(|(_, path)| path);
     Ok(Loaded::of(run, journal.to_owned(), records))
+}
+
+/// The records of the run, and where they are. They have their own name if they were complete and only the run file could not
+/// be written; but those of an earlier run may bear it, too.
+fn records_of(leftover: &Leftover, done: &[Done], begun: Option<&Begun>) -> Option<(Records, PathBuf)> {
+    let open = |path: &PathBuf| Some((Records::open(path).ok()?, path.clone()));
+    open(&leftover.records).or_else(|| {
+        let ends = done.iter().filter_map(|one| one.records).map(|range| range.first + range.count);
+        let needed = ends.chain(begun.map(|begun| begun.first_record + 1)).max()?;
+        let is_own = leftover.is_older_than(&leftover.whole_records);
+        open(&leftover.whole_records).filter(|(records, _)| is_own && records.count() >= needed)
+    })
 }
 
 /// What the journal tells, up to the first line that is not whole; `None` where that is the first.
@@ -141,13 +161,31 @@ impl Begun {
     /// How many requests the slices have counted that are not among `records`, where it is more than those of two seconds:
     /// so many may have been on the way to the disk.
     fn lost(&self, records: &[Record]) -> u64 {
-        let Some((_, slices)) = &self.slices else { return 0 };
+        let (counted, told, seconds) = self.counts(records);
+        let missing = counted.saturating_sub(told);
+        if missing as f64 * seconds > 2.0 * counted as f64 { missing } else { 0 }
+    }
+
+    /// How many requests among `records` the slices have not counted, where it is more than those of two seconds: the
+    /// checkpoint could not be kept any more.
+    fn uncounted(&self, records: &[Record]) -> u64 {
+        let (counted, told, _) = self.counts(records);
+        let beyond = told.saturating_sub(counted);
+        let span = |(first, last): (Stamp, Stamp), one: &Record| (first.min(one.end), last.max(one.end));
+        let Some(first) = records.first() else { return 0 };
+        let (first, last) = records.iter().fold((first.end, first.end), span);
+        let seconds = last.nanos_since(first) as f64 / 1e9;
+        if beyond as f64 * seconds > 2.0 * told as f64 { beyond } else { 0 }
+    }
+
+    /// Requests that the slices have counted, those that `records` tell of, and the length of the slices, s.
+    fn counts(&self, records: &[Record]) -> (u64, u64, f64) {
+        let Some((_, slices)) = &self.slices else { return (0, 0, 0.0) };
         let counted: u64 = slices.rows().iter().map(|row| row.ok + row.failed).sum();
         let told =
             |one: &&Record| one.phase == Phase::Measured && (one.outcome.is_ok() || one.outcome.is_failure());
-        let missing = counted.saturating_sub(records.iter().filter(told).count() as u64);
-        let seconds = slices.rows().len() as f64 * slices.width_ns() as f64 / 1e9;
-        if missing as f64 * seconds > 2.0 * counted as f64 { missing } else { 0 }
+        let told = records.iter().filter(told).count() as u64;
+        (counted, told, slices.rows().len() as f64 * slices.width_ns() as f64 / 1e9)
     }
 
     /// Adds what was in the slice that was being filled, unless the journal has it by now.

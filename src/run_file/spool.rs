@@ -130,11 +130,12 @@ impl Spool {
         let length = self.file.metadata().map_err(|e| WriteError::io("write", &self.part, e))?.len();
         let accepted = self.accepted.load(Ordering::Acquire);
         let lost_bytes = (HEADER_BYTES as u64 + accepted).saturating_sub(length);
+        let item_bytes = self.content.item_bytes() as u64;
         if lost_bytes > 0 {
-            return Err(WriteError::Lost { path: self.part.clone(), lost_bytes });
+            let kept = length.saturating_sub(HEADER_BYTES as u64) / item_bytes;
+            return Err(WriteError::Lost { path: self.part.clone(), lost_bytes, kept });
         }
         write::rename(&self.part, &self.target, self.force)?;
-        let item_bytes = self.content.item_bytes() as u64;
         Ok(SideFile {
             file: write::file_name(&self.target),
             count: accepted / item_bytes,

@@ -44,6 +44,8 @@ pub enum WriteError {
         path: PathBuf,
         /// Bytes that are missing.
         lost_bytes: u64,
+        /// Whole items that are there.
+        kept: u64,
     },
     /// At that place is something that is not a file.
     NotAFile {
@@ -225,8 +227,11 @@ pub(super) fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = target.as_os_str().to_owned();
     name.push("~");
     let new = PathBuf::from(name);
-    fs::write(&new, bytes)?;
-    fs::rename(&new, target)
+    let replaced = fs::write(&new, bytes).and_then(|()| fs::rename(&new, target));
+    replaced.inspect_err(|_| {
+        // Half of it helps nobody, and takes room that a full disk does not have.
+        let _ = fs::remove_file(&new);
+    })
 }
 
 /// Gives `part` its name. Without `force` a file that appeared meanwhile is not overwritten.
@@ -285,7 +290,7 @@ impl fmt::Display for WriteError {
                     _ => Ok(()),
                 }
             }
-            WriteError::Lost { path, lost_bytes } => {
+            WriteError::Lost { path, lost_bytes, .. } => {
                 write!(
                     f,
                     "{lost_bytes} bytes did not reach {}: is the disk full? what did is kept there",

@@ -480,9 +480,7 @@ impl Engine for SimEngine {
         replay::check(&self.setup.target)?;
         self.records += assemble::records(&outcome.reports);
         let spooled = self.setup.spool.as_ref().map(Spool::flush).unwrap_or_default();
-        if let Some(error) = spooled.error {
-            events(Event::Note(&format!("records could not be written ({error})")));
-        }
+        spooled.notes(0).iter().for_each(|note| events(Event::Note(note)));
         let range = assemble::range(self.setup.spool.as_ref(), first, self.records);
         // Virtual time has one clock, and no kernel stands between it and the client.
         let stamps = Stamps { in_use: Timestamps::User, why_not: None };

@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -55,14 +56,26 @@ impl Listener {
         Ok(Listener { fd, path: None })
     }
 
-    /// Listens on a Unix socket at `path`, where nothing may be.
+    /// Listens on a Unix socket at `path`. A socket that a server has left behind there, on which nobody listens any more, is
+    /// replaced; anything else is left alone.
     ///
     /// # Errors
-    /// Something is at the path, or nothing may be made there.
+    /// A sentence that says what is wrong and what to do: the path is too long, something is there, or nothing may be made
+    /// there.
     pub fn bind_unix(path: &Path, backlog: u32) -> io::Result<Listener> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+        let address = unix_address(path)?;
+        make_room(path, &address)?;
+        rustix::net::bind(&fd, &address).map_err(|errno| {
+            let error = io::Error::from(errno);
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => "its folder must exist",
+                io::ErrorKind::AddrInUse => "something has just been made there: give another path",
+                _ => "give a path in a folder that can be written to",
+            };
+            io::Error::new(error.kind(), format!("no socket can be made there: {error}; {remedy}"))
+        })?;
         rustix::net::listen(&fd, i32::try_from(backlog).unwrap_or(i32::MAX))?;
         Ok(Listener { fd, path: Some(path.into()) })
     }
@@ -94,6 +107,57 @@ impl Listener {
         }
     }
 }
+
+/// The address of `path`, which has to fit into it.
+fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
+    let bytes = path.as_os_str().len();
+    let wrong = |wrong: String| io::Error::new(io::ErrorKind::InvalidInput, wrong);
+    match bytes {
+        0 => Err(wrong("the path is empty; give that of the socket to make".to_owned())),
+        // Linux takes one more, which many clients cannot ask for.
+        1..=UNIX_PATH_BYTES_MAX => SocketAddrUnix::new(path).map_err(|errno| {
+            wrong(format!("it is no path of a socket: {}; give another", io::Error::from(errno)))
+        }),
+        _ => Err(wrong(format!(
+            "the path has {bytes} bytes, and that of a socket has at most {UNIX_PATH_BYTES_MAX}; give a shorter one, as in /tmp"
+        ))),
+    }
+}
+
+/// Takes away a socket at `path` on which nobody listens; refuses whatever else is there.
+fn make_room(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
+    let there = match std::fs::symlink_metadata(path) {
+        Ok(there) => there,
+        // Nothing is there, or what keeps us from seeing it is said when the socket is made.
+        Err(_) => return Ok(()),
+    };
+    if !there.file_type().is_socket() {
+        let what = if there.is_dir() { "a folder" } else { "a file that is no socket" };
+        let wrong = format!("{what} is there already; give another path, or move it away");
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, wrong));
+    }
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let asking = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&asking, address) {
+        // Nobody listens: its server has ended without taking it away.
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| {
+            let wrong = format!(
+                "a socket that nobody listens on is there, and cannot be removed: {error}; remove it"
+            );
+            io::Error::new(error.kind(), wrong)
+        }),
+        // It has gone meanwhile.
+        Err(Errno::NOENT) => Ok(()),
+        // Connected, or there is somebody who has no room for us, or whom we may not ask.
+        _ => {
+            let wrong = "a server listens there already; end it, or give another path";
+            Err(io::Error::new(io::ErrorKind::AddrInUse, wrong))
+        }
+    }
+}
+
+/// What `sockaddr_un` has room for, without the byte that ends it.
+pub const UNIX_PATH_BYTES_MAX: usize = 107;
 
 impl Claim {
     /// Claims `address`; port 0 takes any free one. To be made before the listeners on it.
@@ -189,6 +253,41 @@ mod tests {
         server.reset();
         let error = client.receive(&mut [0; 8]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn only_a_socket_that_nobody_listens_on_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        let said = |path: &Path| Listener::bind_unix(path, 4).unwrap_err();
+        // Left behind: the descriptor is closed, the file stays.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let listener = Listener::bind_unix(&path, 4).unwrap();
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
+        let error = said(&path);
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(error.to_string().contains("listens there already"), "{error}");
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_ok(), "the first goes on");
+        drop(listener);
+        assert!(!path.exists());
+        for (made, what) in [(true, "a file that is no socket"), (false, "a folder")] {
+            let place = folder.path().join(if made { "file" } else { "folder" });
+            if made {
+                std::fs::write(&place, "kept").unwrap()
+            } else {
+                std::fs::create_dir(&place).unwrap()
+            }
+            let error = said(&place);
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(folder.path().join("file")).unwrap(), "kept");
+        assert!(said(&folder.path().join("none/s")).to_string().contains("its folder must exist"));
+        let long = folder.path().join("x".repeat(108 - folder.path().as_os_str().len() - 1));
+        assert_eq!(long.as_os_str().len(), 108);
+        assert!(said(&long).to_string().contains("has 108 bytes, and that of a socket has at most 107"));
+        assert!(said(Path::new("")).to_string().contains("empty"));
     }
 
     #[test]

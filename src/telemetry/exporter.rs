@@ -41,7 +41,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Failures after which one that nobody named is not asked again, if it never answered.
 const QUIET_TRIES: u64 = 2;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Exporter {
     shared: Arc<Shared>,
 }

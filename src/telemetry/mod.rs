@@ -113,7 +113,13 @@ impl Telemetry {
     /// The last readings.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        snapshot(&self.exporters.iter().map(Exporter::seen).collect::<Vec<_>>())
+        self.viewer().snapshot()
+    }
+
+    /// Who reads them from another thread, also when it has ended.
+    #[must_use]
+    pub fn viewer(&self) -> Viewer {
+        Viewer { exporters: self.exporters.clone() }
     }
 
     /// Ends it, after what was asked last has been answered, or `patience` is over: who hangs is left to hang.
@@ -122,6 +128,20 @@ impl Telemetry {
         self.each_within(patience, Exporter::wait);
         let exporters = self.exporters.iter().filter_map(Exporter::end).collect();
         Observed { interval_s: self.interval.as_secs_f64(), exporters }
+    }
+}
+
+/// The last readings of a [`Telemetry`], for a thread of somebody else's.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    exporters: Vec<Exporter>,
+}
+
+impl Viewer {
+    /// The last readings.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        snapshot(&self.exporters.iter().map(Exporter::seen).collect::<Vec<_>>())
     }
 }
 

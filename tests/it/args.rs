@@ -258,6 +258,7 @@ const UNITS: &[(&str, &str)] = &[
     ("--metadata", ""),
     ("--metric-percentiles", "0 to 100"),
     ("--metric-view", ""),
+    ("--metrics-linger", "seconds"),
     ("--metrics-listen", ""),
     ("--min-p", "share"),
     ("--model", ""),

@@ -11,6 +11,7 @@ mod canned;
 mod check;
 mod conversations;
 mod data;
+mod endpoints;
 mod find_capacity;
 mod fleet;
 mod histograms;

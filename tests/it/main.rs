@@ -33,6 +33,7 @@ mod import;
 mod import_llama;
 mod java_random;
 mod knee;
+mod labels;
 mod layers;
 mod lifecycle;
 mod live;

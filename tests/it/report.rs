@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokload::metrics::{Class, Kind, Metric, Outcome, TokenSource};
 use tokload::report::{Style, View, json, terminal};
 use tokload::run_file::RunFile;
-use tokload::run_file::schema::ExampleBlock;
+use tokload::run_file::schema::{CutBlock, ExampleBlock};
 use tokload::run_file::write::to_json;
 use tokload::summary::statistics::TrendStatistics;
 use tokload::summary::{Counts, OutcomeCount};
@@ -149,6 +149,56 @@ fn remarks_say_how_it_was_measured() {
 }
 
 #[test]
+fn a_run_that_ended_early_says_what_of_it_is_missing_in_every_format() {
+    let mut run = sample().run;
+    run.interrupted = true;
+    let note = |run: &RunFile| View::new(run, &[], None).notes[0].text.clone();
+    assert_eq!(note(&run), "interrupted: every level had been run");
+    run.levels[1].interrupted = true;
+    let span = &mut run.levels[1].span;
+    span.t1_ns = span.t0_ns + 3_440_000_000;
+    assert_eq!(note(&run), "interrupted: poisson 12.5/s cap 4 was cut short after 3.4 s");
+    run.levels.truncate(1);
+    run.levels[0].interrupted = true;
+    let span = &mut run.levels[0].span;
+    span.t1_ns = span.t0_ns + 12_000_000_000;
+    let cut = "4 users was cut short after 12.0 s, and 1 of 2 levels was not run";
+    assert_eq!(note(&run), format!("interrupted: {cut}"));
+    let card = |run: &RunFile| tokload::report::card::Card::of(run).verdict;
+    assert!(card(&run).starts_with("interrupted, "), "{}", card(&run));
+    // A process that was killed, and one that goes on.
+    let of_process = |running| CutBlock {
+        process: 7,
+        running,
+        until_s: Some(12.0),
+        others: 0,
+        lost: 0,
+        uncounted: 0,
+        unrecorded: 0,
+    };
+    run.cut = Some(of_process(false));
+    let said = note(&run);
+    assert!(said.starts_with("the run was cut: process 7 ended without saving it"), "{said}");
+    assert!(said.contains(&format!("may be missing. {cut}. ITL is of histograms")), "{said}");
+    assert_eq!(flowing(&run).matches("cut short").count(), 1, "{}", flowing(&run));
+    assert!(card(&run).starts_with("cut with its process, "), "{}", card(&run));
+    run.cut = Some(CutBlock { uncounted: 5, unrecorded: 6, ..of_process(true) });
+    let said = note(&run);
+    assert!(said.starts_with("the run goes on (process 7)") && !said.contains("not run"), "{said}");
+    assert!(
+        said.contains("ITL and slices lack 5 requests") && said.contains("records of 6 requests"),
+        "{said}"
+    );
+    assert!(card(&run).starts_with("still running, "), "{}", card(&run));
+}
+
+#[test]
+fn where_nothing_ended_well_no_latencies_are_explained() {
+    let text = flowing(&all_failed());
+    assert!(text.contains("no request ended well") && !text.contains("latencies are those of"), "{text}");
+}
+
+#[test]
 fn remarks_warn_of_what_the_numbers_cannot_carry() {
     let mut run = sample().run;
     let level = &mut run.levels[0];
@@ -166,7 +216,7 @@ fn remarks_warn_of_what_the_numbers_cannot_carry() {
     run.records_absent = Some("--no-records".to_owned());
     let text = flowing(&run);
     for remark in [
-        "! interrupted: the last level is cut short and levels may be missing",
+        "! interrupted: 1 of 2 levels was not run",
         "! tokens_counted_as_chunks: the server reported no usage, so content events are counted as tokens",
         "! client_cpu: the busiest thread used 83.0 % of a core, more than 70 %; give it more cores",
         ", coalesced",

@@ -98,6 +98,34 @@ fn slices_hold_every_request_once_in_the_one_in_which_it_ended() {
 }
 
 #[test]
+fn the_last_slice_is_divided_by_what_the_level_ran_of_it_in_every_form() {
+    // 20 requests a second of which each takes 0.28 s, for 34 s: the last slice of 10 s has 4.28 s.
+    let plan = plan(3, 10.0);
+    let load = Load { arrivals: Arrivals::Constant { rate: 20.0 }, cap: None, users: None, think_s: 0.0 };
+    let file = Ran::of(&plan, model::Settings::fixed(200.0, 20.0), &rig::timed(load, 34.0)).file();
+    let level = &file.levels[0];
+    let rows = &level.slices.as_ref().unwrap().rows;
+    let last = rows.last().unwrap();
+    let ran_s = (level.span.t2_ns - level.span.t0_ns) as f64 / 1e9;
+    assert_eq!((rows.len(), last.start_s), (4, 30.0));
+    assert!((last.width_s - (ran_s - 30.0)).abs() < 1e-9 && (4.2..4.4).contains(&last.width_s), "{last:?}");
+    assert!((last.req_s - 20.0).abs() < 0.5, "{last:?}");
+    assert_eq!(last.req_s, last.ok as f64 / last.width_s);
+
+    let table = tokload::report::View::new(&file, &[], None).slices;
+    let place = table.columns.iter().position(|column| column.name == "req/s").unwrap();
+    let shown = format!("{:?}", table.rows.last().unwrap().cells[place]);
+    assert_eq!(shown, format!("Number({:?})", tokload::report::format::rate(last.req_s)));
+    let named = tokload::report::chart::Named { name: "", run: &file };
+    let charts = tokload::report::chart::all(&[named]);
+    let chart = charts.iter().find(|chart| chart.id == "requests-slices").unwrap();
+    let points: Vec<_> = chart.series[0].points.iter().filter(|point| point.y.is_some()).collect();
+    let point = points.last().unwrap();
+    assert_eq!((points.len(), point.y), (4, Some(last.req_s)));
+    assert!((point.x - (30.0 + last.width_s / 2.0)).abs() < 1e-9, "{point:?}");
+}
+
+#[test]
 fn a_server_that_slows_down_by_a_percent_a_minute_is_found_with_its_rate() {
     // 200 ms grow by 2 ms a minute, 120 ms an hour; gaps of 20 ms by 12.
     let users = Load::closed(4);

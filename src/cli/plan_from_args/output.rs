@@ -33,13 +33,13 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         Tool::Aiperf => MetricView::Aiperf,
         Tool::Tokload => MetricView::Tokload,
     })?;
-    if matches!(view, MetricView::Other(_) | MetricView::All) {
-        let wrong = format!("{} is a view of a saved run", args.metric_view.as_deref().unwrap_or_default());
-        let remedy = "leave it out, and give tokload report RUN.json --metric-view with it afterwards";
-        return Err(Error::new("--metric-view", wrong, remedy));
-    }
+    let is_of_others = matches!(view, MetricView::Other(_) | MetricView::All);
     let exports = Export::all(&args.export)?;
     let needs = exports.iter().map(Export::needs).max().unwrap_or(Needs::Nothing);
+    if plan.slice_s.is_none() && exports.iter().any(|export| export.needs() == Needs::Slices) {
+        let wrong = "slices are those of --slice-duration, which is not given";
+        return Err(Error::new("--export", wrong, "give a length as well, as in --slice-duration 10s"));
+    }
     let vllm = vllm(args, tool, view, plan)?;
     // aiperf always leaves its files behind.
     let aiperf = AiperfOutput {
@@ -52,8 +52,8 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             ("--save-detailed", args.save_detailed),
             ("--save-chunks", args.save_chunks),
             ("--save-result", saves_vllms),
-            ("--export", needs > Needs::Nothing),
-            ("--metric-view", vllm.is_some() || aiperf.is_some()),
+            ("--export", needs >= Needs::Records),
+            ("--metric-view", vllm.is_some() || aiperf.is_some() || is_of_others),
         ] {
             if given {
                 let wrong = "needs the records that --no-records gives up";
@@ -63,7 +63,8 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
     }
     plan.keep.records &= !args.no_records;
     // Others' numbers have a value for each event.
-    plan.keep.chunks |= args.save_chunks || vllm.is_some() || aiperf.is_some() || needs == Needs::Events;
+    let by_events = vllm.is_some() || aiperf.is_some() || is_of_others || needs == Needs::Events;
+    plan.keep.chunks |= args.save_chunks || by_events;
     Ok(Output {
         file: args.output_file.clone(),
         share: plan.share,
@@ -74,6 +75,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
         force: args.force,
         detailed: args.save_detailed && !args.no_save,
         exports,
+        view,
         vllm,
         aiperf,
         label: args.label.clone(),
@@ -94,6 +96,7 @@ pub(super) fn output(args: &RunArgs, tool: Tool, plan: &mut Plan) -> Result<Outp
             .as_deref()
             .map(|text| value::listen("--metrics-listen", text))
             .transpose()?,
+        metrics_linger: metrics_linger(args)?,
     })
 }
 
@@ -103,6 +106,20 @@ fn share_timeout(text: &str) -> Result<Duration, Error> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         let wrong = format!("'{text}' is too long to wait");
         Error::new("--share-timeout", wrong, "give seconds, or as 90s, 5m, 1h")
+    })
+}
+
+/// How long the endpoint for metrics stays open when the run is saved.
+fn metrics_linger(args: &RunArgs) -> Result<Duration, Error> {
+    let Some(text) = &args.metrics_linger else { return Ok(Duration::ZERO) };
+    let option = "--metrics-linger";
+    if args.metrics_listen.is_none() {
+        let wrong = "keeps open what --metrics-listen opens, which is not given";
+        return Err(Error::new(option, wrong, "give --metrics-listen as well, or leave it out"));
+    }
+    Duration::try_from_secs_f64(value::seconds(option, text)?).map_err(|_| {
+        let remedy = "give seconds, or as 30s, 2m: twice the interval at which it is asked is enough";
+        Error::new(option, format!("'{text}' is too long to stay"), remedy)
     })
 }
 

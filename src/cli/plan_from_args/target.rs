@@ -6,7 +6,7 @@ use super::{RunArgs, value};
 use crate::api::{Dialect, Raw};
 use crate::plan::{Address, Endpoint, Error, Header, Secret, Secrets, Target, UrlStrategy};
 
-mod connections;
+pub(super) mod connections;
 mod fleet;
 
 /// Sets everything in `target` that the options give. What is secret in them goes to `secrets`.

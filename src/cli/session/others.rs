@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::Session;
+use super::spools::Spools;
 use crate::cli::failure::Failure;
+use crate::cli::metric_view::MetricView;
+use crate::cli::others_view::OthersView;
 use crate::cli::{aiperf_result, vllm_result};
 use crate::metrics::Record;
 use crate::plan::Slo;
@@ -15,6 +18,8 @@ use crate::run_file::{Chunks, Loaded, RunFile};
 pub(in crate::cli) struct Others {
     pub(in crate::cli) vllm: Vec<vllm::Level>,
     pub(in crate::cli) aiperf: Vec<aiperf::Level>,
+    /// The run in the definitions of a further tool, or of all.
+    pub(in crate::cli) view: Option<OthersView>,
 }
 
 impl Session {
@@ -42,6 +47,22 @@ impl Session {
             others.aiperf.push(aiperf::level(run, block, &requests, slo));
         }
         Ok(())
+    }
+
+    /// The whole `run`, whose records are still being kept in `spools`, in the definitions that are asked for; `None` where they
+    /// are ours.
+    pub(super) fn view_of_others(
+        &self,
+        run: &RunFile,
+        spools: &Spools,
+        slo: &Slo,
+    ) -> Result<Option<OthersView>, Failure> {
+        if !matches!(self.output.view, MetricView::Other(_) | MetricView::All) {
+            return Ok(None);
+        }
+        let [records, chunks] = spools.parts();
+        let loaded = Loaded::of_parts(run.clone(), records, chunks);
+        OthersView::of(&loaded, run, self.output.view, slo).map_err(Failure::own)
     }
 
     /// Writes what other tools would have written; returns the names. Why some is not there goes to `failures`.

@@ -1,5 +1,6 @@
 //! The side files of a run while it runs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -9,7 +10,7 @@ use crate::metrics::Record;
 use crate::plan::{Plan, Timestamps};
 use crate::run::LevelResult;
 use crate::run::books::Keeping;
-use crate::run_file::{Checkpoint, Destination, ReadError, Records, RunFile, Spool};
+use crate::run_file::{Checkpoint, Destination, ReadError, Records, RunFile, Spool, WriteError};
 use crate::sys::clock::RunClock;
 
 /// The side files of a run while it runs.
@@ -83,6 +84,11 @@ impl Spools {
         }
     }
 
+    /// Where records and the times of events lie while the run goes on.
+    pub(super) fn parts(&self) -> [Option<PathBuf>; 2] {
+        [&self.records, &self.chunks].map(|spool| spool.as_ref().map(|spool| spool.part().to_owned()))
+    }
+
     /// The records of a level that has been run.
     pub(super) fn read(&self, result: &LevelResult) -> Result<Option<Vec<Record>>, ReadError> {
         let (Some(spool), Some(range)) = (&self.records, result.records) else { return Ok(None) };
@@ -93,8 +99,8 @@ impl Spools {
         Ok(Some(records))
     }
 
-    /// Gives the files their names, or removes them.
-    pub(super) fn finish(self, run: &mut RunFile, temporary: bool) -> Result<Kept, Failure> {
+    /// Gives the files their names, or removes them; gives what is kept until the run is saved, and why not all has got its name.
+    pub(super) fn finish(self, run: &mut RunFile, temporary: bool) -> (Kept, Result<(), Failure>) {
         let kept = Kept(self.checkpoint);
         if temporary {
             for spool in [self.records, self.chunks].into_iter().flatten() {
@@ -102,13 +108,20 @@ impl Spools {
                 let _ = fs::remove_file(spool.part());
             }
             run.records_absent = Some(RunFile::UNSAVED.to_owned());
-            return Ok(kept);
+            return (kept, Ok(()));
         }
         let (mut records, mut chunks) = (Ok(()), Ok(()));
         match self.records.map(Spool::finish) {
             Some(Ok(file)) => run.records = Some(file),
             Some(Err(error)) => {
-                run.records_absent = Some("they could not be written whole".to_owned());
+                let left = match &error {
+                    WriteError::Lost { path, kept, .. } => {
+                        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                        format!(", {kept} of them are in {name}")
+                    }
+                    _ => String::new(),
+                };
+                run.records_absent = Some(format!("they could not be written whole{left}"));
                 records = Err(Failure::of_write(&error));
             }
             None => run.records_absent = Some("given up with --no-records".to_owned()),
@@ -118,7 +131,7 @@ impl Spools {
             Some(Err(error)) => chunks = Err(Failure::of_write(&error)),
             None => {}
         }
-        records.and(chunks).map(|()| kept)
+        (kept, records.and(chunks))
     }
 }
 

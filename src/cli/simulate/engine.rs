@@ -6,7 +6,7 @@ use super::{Ordered, SIMULATED};
 use crate::cli::aliases::Tool;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::run::{Gate, conclude, show};
+use crate::cli::run::{Gate, conclude, linger, show};
 use crate::cli::script::ScriptBlocks;
 use crate::cli::session::{Files, Session};
 use crate::cli::target::content;
@@ -54,11 +54,12 @@ pub(super) fn sim_run(ordered: Ordered, script: Option<Script>, typed: Vec<Strin
         agreed: None,
         clock_offset: None,
     };
-    let finished = session.simulate(&order.plan, target, servers, files)?;
+    let mut finished = session.simulate(&order.plan, target, servers, files)?;
     show(&session, &finished)?;
     if explain {
         report::explain(&finished.run)?;
     }
+    linger(finished.lingering.take(), session.output.quiet);
     conclude(finished, gate)
 }
 

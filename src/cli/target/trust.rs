@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cli::failure::Failure;
 use crate::load::tls::{self, Trust, TrustError};
-use crate::plan::Target;
+use crate::plan::{Target, Tls};
 
 /// The TLS settings of all endpoints.
 pub(super) fn config(target: &Target) -> Result<Arc<rustls::ClientConfig>, Failure> {
@@ -23,15 +23,37 @@ pub(super) fn config(target: &Target) -> Result<Arc<rustls::ClientConfig>, Failu
         identity: certificate.as_deref().map(|chain| (chain, key.as_deref().unwrap_or(chain))),
         no_resumption: !settings.resumption,
     };
-    tls::config(&trust).map_err(|error| {
-        let option = match &error {
-            TrustError::Roots(_) => "--cacert",
-            TrustError::Certificate(_) => "--cert",
-            TrustError::Key(_) => "--key",
-        };
-        Failure::bad(format!("{option}: {error}"))
-    })
+    tls::config(&trust).map_err(|error| Failure::bad(said(&error, settings)))
 }
+
+/// What is wrong, in which of the places that were given, and what is to be there.
+fn said(error: &TrustError, settings: &Tls) -> String {
+    let (option, place, wanted) = match error {
+        TrustError::Roots(_) => ("--cacert", &settings.cacert, ROOTS),
+        TrustError::Certificate(_) => ("--cert", &settings.cert, CERTIFICATE),
+        TrustError::NoKey if settings.key.is_none() => {
+            let cert = settings.cert.as_deref().unwrap_or_default();
+            return format!(
+                "--key is missing: --cert {cert} has no private key beside its certificate; give the key's PEM file, or env:NAME, \
+                 with --key"
+            );
+        }
+        TrustError::NoKey | TrustError::Key(_) if settings.key.is_some() => ("--key", &settings.key, KEY),
+        // Both are in one file.
+        TrustError::NoKey | TrustError::Key(_) => ("--cert", &settings.cert, KEY),
+    };
+    match place {
+        Some(place) => format!("{option} {place}: {error}; {wanted}"),
+        // The system's roots, which have their remedy.
+        None => format!("{option}: {error}"),
+    }
+}
+
+const ROOTS: &str = "give a PEM file whose parts begin with -----BEGIN CERTIFICATE-----, or env:NAME for a variable with that text";
+const CERTIFICATE: &str = "give a PEM text that begins with -----BEGIN CERTIFICATE-----, the client's own first: a file, or env:NAME \
+                           for a variable with that text";
+const KEY: &str = "give the private key of the certificate in --cert, a PEM text that begins with -----BEGIN PRIVATE KEY-----: a file, \
+                   or env:NAME for a variable with that text";
 
 /// What is in a file, or in the variable of the environment that `env:NAME` names.
 fn pem(option: &str, place: &str) -> Result<Vec<u8>, Failure> {
@@ -53,7 +75,7 @@ const ENVIRONMENT: &str = "env:";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Endpoint, Tls};
+    use crate::plan::Endpoint;
 
     fn wrong(tls: Tls) -> String {
         let endpoints = vec![Endpoint { url: "https://h:443".to_owned() }];
@@ -82,12 +104,31 @@ mod tests {
         let with = |cert: &str, key: Option<&str>| {
             wrong(Tls { cert: Some(cert.to_owned()), key: key.map(str::to_owned), ..insecure() })
         };
-        assert!(with(&key, None).contains("--cert: no certificate"), "{}", with(&key, None));
-        assert!(with(&certificate, None).contains("--key: no private key"));
-        assert!(with(&certificate, Some(&sealed)).contains("--key: the key is encrypted"));
+        let says = |said: &str, parts: &[&str]| {
+            parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+        };
+        says(&with(&key, None), &[&format!("--cert {key}: no certificate"), "BEGIN CERTIFICATE"]);
+        says(
+            &with(&certificate, None),
+            &["--key is missing", &format!("--cert {certificate}"), "with --key"],
+        );
+        says(&with(&certificate, Some(&sealed)), &[&format!("--key {sealed}: the key is encrypted")]);
+        let (text, torn) = (file("text", "hello"), file("torn", "-----BEGIN CERTIFICATE-----\n!!\n"));
+        says(
+            &with(&certificate, Some(&text)),
+            &[&format!("--key {text}: no private key"), "BEGIN PRIVATE KEY"],
+        );
+        says(&with(&torn, Some(&key)), &[&format!("--cert {torn}: "), "env:NAME"]);
+        for wrong_roots in [&text, &torn] {
+            let said = wrong(Tls { cacert: Some(wrong_roots.clone()), ..Tls::default() });
+            says(&said, &[&format!("--cacert {wrong_roots}: "), "BEGIN CERTIFICATE"]);
+        }
         let other = crate::mock::Identity::self_signed(&["h".to_owned()]).unwrap();
         let other = file("other", std::str::from_utf8(&other.key_pem).unwrap());
-        assert!(with(&certificate, Some(&other)).contains("--key: "), "a key of another certificate");
+        says(
+            &with(&certificate, Some(&other)),
+            &[&format!("--key {other}: "), "of the certificate in --cert"],
+        );
         let both = format!(
             "{}{}",
             std::str::from_utf8(&made.certificate_pem).unwrap(),

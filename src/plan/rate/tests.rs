@@ -49,6 +49,26 @@ fn random(draws: &mut Stream) -> Series {
 }
 
 #[test]
+fn a_number_in_a_label_has_three_decimals_at_most() {
+    for (number, text) in [
+        (29.802_322_387_695_313, "29.802"),
+        (5.0, "5"),
+        (2.5, "2.5"),
+        (999.999_9, "1000"),
+        (1e6, "1000000"),
+        (0.5, "0.5"),
+        (0.1 + 0.2, "0.3"),
+        (0.001_234_5, "0.00123"),
+        (0.999_999_9, "1"),
+        (1e-12, "0.000000000001"),
+        (0.0, "0"),
+        (f64::INFINITY, "inf"),
+    ] {
+        assert_eq!(in_label(number), text);
+    }
+}
+
+#[test]
 fn the_integral_is_that_of_the_rate() {
     let mut draws = rng::stream(1, Purpose::Choice, 0);
     for _ in 0..100 {

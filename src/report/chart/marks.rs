@@ -3,7 +3,7 @@
 use super::load::Loads;
 use super::{Chart, Mark, Named, Place, named};
 use crate::metrics::Metric;
-use crate::plan::{Axis, Slo};
+use crate::plan::{Axis, Slo, in_label};
 use crate::report::{format, view};
 use crate::run_file::schema::{KneeBlock, LevelBlock};
 use crate::strategy::Found;
@@ -38,11 +38,14 @@ fn knee(loads: &Loads, run: &Named<'_>, knee: &KneeBlock) -> Option<Mark> {
     let at = knee.at.filter(|_| knee.waits)?.load;
     let below = knee.below.map(|below| below.load);
     let place = |load: f64| loads.place_of(run.run, knee.vary, load);
+    let name = in_label(at);
     let (spot, words) = match (knee.vary, below) {
-        (Axis::Concurrency, Some(_)) => (Place::At(place(at)?), format!("knee {at}")),
-        (Axis::Concurrency, None) if at == 1.0 => (Place::At(place(at)?), format!("knee {at}")),
-        (_, Some(below)) => (Place::Between(place(below)?, place(at)?), format!("knee {below} to {at}")),
-        (_, None) => (Place::At(place(at)?), format!("knee {at} or lower")),
+        (Axis::Concurrency, Some(_)) => (Place::At(place(at)?), format!("knee {name}")),
+        (Axis::Concurrency, None) if at == 1.0 => (Place::At(place(at)?), format!("knee {name}")),
+        (_, Some(below)) => {
+            (Place::Between(place(below)?, place(at)?), format!("knee {} to {name}", in_label(below)))
+        }
+        (_, None) => (Place::At(place(at)?), format!("knee {name} or lower")),
     };
     let doubt = if view::doubts_knee(run.run) { ", in doubt" } else { "" };
     Some(Mark { at: spot, name: named(run, &(words + doubt)) })
@@ -56,11 +59,12 @@ fn capacity(loads: &Loads, run: &Named<'_>, found: &Found) -> Option<Mark> {
         (Some(low), Some(high)) => {
             // The load that fails is none of those that may hold.
             let most = if vary.is_whole() { high - 1.0 } else { high };
-            let range = if low < most { format!("{low} to {most}") } else { low.to_string() };
+            let [least, greatest] = [low, most].map(in_label);
+            let range = if least == greatest { least } else { format!("{least} to {greatest}") };
             (Place::Between(place(low)?, place(high)?), format!("capacity {range}"))
         }
-        (Some(low), None) => (Place::At(place(low)?), format!("capacity {low} or more")),
-        (None, Some(high)) => (Place::At(place(high)?), format!("capacity below {high}")),
+        (Some(low), None) => (Place::At(place(low)?), format!("capacity {} or more", in_label(low))),
+        (None, Some(high)) => (Place::At(place(high)?), format!("capacity below {}", in_label(high))),
         (None, None) => return None,
     };
     Some(Mark { at, name: named(run, &words) })
@@ -142,7 +146,7 @@ pub(super) fn levels(runs: &[Named<'_>]) -> Vec<Mark> {
     let first_ns = begun().map(|level| level.span.t0_ns).min().unwrap_or_default();
     let at_s = |level: &LevelBlock| (level.span.t0_ns - first_ns) as f64 / 1e9;
     let name = |level: &LevelBlock| match loads.amount(level) {
-        Some(amount) => amount.to_string(),
+        Some(amount) => in_label(amount),
         None => format::one_line(&level.load_label(), LABEL_CHARS_MAX),
     };
     begun().map(|level| Mark { at: Place::Begins(at_s(level)), name: name(level) }).collect()

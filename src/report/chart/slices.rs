@@ -4,6 +4,7 @@ use super::{Axis, Chart, Named, Point, Scale, Series, marks, named};
 use crate::metrics::slices::Row;
 use crate::report::view::slices_of;
 use crate::stats::{Quantile, Sparse};
+use crate::summary::slices::{Piece, pieces};
 
 type Of = fn(&Row) -> &Sparse;
 
@@ -35,22 +36,22 @@ fn latency(id: &'static str, title: &'static str, runs: &[Named<'_>], of: Of) ->
     let mut series = Vec::new();
     for run in runs {
         let ms = |values: &Sparse, quantile| values.quantile(quantile).map(|ns| ns as f64 / 1e6);
-        series.push(line(run, "p50", &|row: &Row, _| {
-            let values = of(row);
+        series.push(line(run, "p50", &|piece: &Piece| {
+            let values = of(&piece.row);
             let band = ms(values, BAND.0).zip(ms(values, BAND.1));
             (ms(values, Quantile::P50), band)
         }));
-        series.push(line(run, "p99", &|row: &Row, _| (ms(of(row), Quantile::P99), None)));
+        series.push(line(run, "p99", &|piece: &Piece| (ms(of(&piece.row), Quantile::P99), None)));
     }
     let reading = "Each point is a slice; the band holds 80 % of what ended in it (p10 to p90).".to_owned();
     chart(id, title, "ms", reading, series)
 }
 
 fn failures(runs: &[Named<'_>]) -> Chart {
-    let ok = runs.iter().map(|run| line(run, "ok", &|row: &Row, width| (Some(row.ok as f64 / width), None)));
+    let ok = runs.iter().map(|run| line(run, "ok", &|piece: &Piece| (Some(piece.rate(piece.row.ok)), None)));
     let failed = runs
         .iter()
-        .map(|run| line(run, "failed", &|row: &Row, width| (Some(row.failed as f64 / width), None)));
+        .map(|run| line(run, "failed", &|piece: &Piece| (Some(piece.rate(piece.row.failed)), None)));
     let series = ok.chain(failed).collect();
     let reading = "Each point is a slice: the requests that ended in it, well or not.".to_owned();
     chart("requests-slices", "Requests by slices", "requests/s", reading, series)
@@ -60,22 +61,22 @@ fn failures(runs: &[Named<'_>]) -> Chart {
 type Value = (Option<f64>, Option<(f64, f64)>);
 
 /// A line through the slices of all levels of a run, in the time line of its other charts.
-fn line(run: &Named<'_>, name: &str, of: &dyn Fn(&Row, f64) -> Value) -> Series {
+fn line(run: &Named<'_>, name: &str, of: &dyn Fn(&Piece) -> Value) -> Series {
     let first_ns = run.run.levels.iter().map(|level| level.span.t0_ns).min().unwrap_or(0);
     let mut points = Vec::new();
     for (level, block) in slices_of(run.run) {
         let Ok(slices) = block.buckets.read() else { continue };
         let begins = (level.span.t0_ns - first_ns) as f64 / 1e9;
         let together = slices.rows().len().div_ceil(POINTS_MAX).max(1);
-        let width_s = together as f64 * block.width_s;
-        for (place, rows) in slices.rows().chunks(together).enumerate() {
-            let mut all = Row::default();
-            rows.iter().for_each(|row| all.merge(row));
-            let (y, band) = of(&all, rows.len() as f64 * block.width_s);
-            points.push(Point { x: begins + (place as f64 + 0.5) * width_s, y, band, ..Point::default() });
+        let pieces = pieces(&slices, level.span.nanos(), together);
+        for piece in &pieces {
+            let (y, band) = of(piece);
+            let middle_s = piece.start_s + piece.length_s / 2.0;
+            points.push(Point { x: begins + middle_s, y, band, ..Point::default() });
         }
         // Levels are not joined.
-        points.push(Point { x: begins + slices.rows().len() as f64 * block.width_s, ..Point::default() });
+        let end_s = pieces.last().map_or(0.0, |last| last.start_s + last.length_s);
+        points.push(Point { x: begins + end_s, ..Point::default() });
     }
     Series::line(named(run, name), points)
 }

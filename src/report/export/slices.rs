@@ -1,4 +1,5 @@
-//! `slices`: a row for each slice of time of each level, as CSV. It needs no records.
+//! `slices`: a row for each slice of time of each level, as CSV. It needs no records. The last slice of a level is as long
+//! as the level ran of it, which `width_s` says.
 
 use std::io::{self, Write};
 
@@ -13,7 +14,7 @@ pub(super) const FORM: Form = Form {
     what: "a row per slice of --slice-duration: counts, rates, percentiles in ms",
     is_folder: false,
     is_built_in: true,
-    needs: Needs::Nothing,
+    needs: Needs::Slices,
     write,
 };
 
@@ -33,7 +34,7 @@ fn rows(run: &RunFile, out: &mut dyn Write) -> io::Result<()> {
     csv::line(out, heads.chain(LATENCIES.iter().flat_map(of)))?;
     for (level, block) in slices_of(run) {
         for (place, row) in block.rows.iter().enumerate() {
-            let first = [level.ordinal.to_string(), level.label.clone(), place.to_string()];
+            let first = [level.ordinal.to_string(), level.exact_label(), place.to_string()];
             csv::line(out, first.into_iter().chain(cells(row)))?;
         }
     }

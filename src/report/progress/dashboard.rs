@@ -26,6 +26,7 @@ use self::screen::Colours;
 use super::Around;
 use crate::run::Event;
 use crate::sys::cpu::go_last;
+use crate::telemetry::Viewer;
 
 /// The dashboard of a run; it ends with it.
 #[derive(Debug)]
@@ -121,6 +122,8 @@ fn draw(mut terminal: Screen, told: &Told, around: &Around) -> io::Result<()> {
         let now_s = around.clock.now().as_secs_f64();
         if now_s >= next_s {
             figures.take(now_s, around.live.read());
+            let said = around.telemetry.as_ref().map(Viewer::snapshot);
+            figures.servers = said.as_ref().map(figures::servers).unwrap_or_default();
             // Not from the planned moment on: a terminal that hung is not made up for.
             next_s = now_s + STEP_S - LOOK.as_secs_f64() / 2.0;
             heard = true;

@@ -1,7 +1,7 @@
 //! What a search for capacity has found, in words and as a table of what was tried.
 
 use super::{Cell, Column, Row, Table, places, quick};
-use crate::plan::{Axis, Search};
+use crate::plan::{Axis, Search, in_label};
 use crate::report::format;
 use crate::run::{Judged, Judgement, Why};
 use crate::run_file::RunFile;
@@ -256,8 +256,8 @@ fn row(trial: &Trial, search: &Search) -> Row {
 fn short(vary: Axis, load: f64) -> String {
     match vary {
         Axis::Concurrency | Axis::InputLen | Axis::OutputLen => load.to_string(),
-        Axis::Rate => format!("{load}/s"),
-        Axis::Speedup => format!("x{load}"),
+        Axis::Rate => format!("{}/s", in_label(load)),
+        Axis::Speedup => format!("x{}", in_label(load)),
     }
 }
 

@@ -1,11 +1,32 @@
-//! That a run was never saved, and what is known of it nevertheless.
+//! That a run ended early, by its user or with its process, and what is known of it nevertheless: said in one way in every
+//! format.
 
 use super::Note;
+use crate::report::format;
 use crate::run_file::RunFile;
-use crate::run_file::schema::CutBlock;
+use crate::run_file::schema::{CutBlock, LevelBlock};
 
+/// What is to be read first of a run that ended early; `None` of one that did not.
 pub(super) fn note(run: &RunFile) -> Option<Note> {
-    let CutBlock { process, running, until_s, others, lost } = run.cut?;
+    let text = match run.cut {
+        Some(cut) => of_process(run, cut),
+        None if run.interrupted => format!("interrupted: {}", missing(run)),
+        None => return None,
+    };
+    Some(Note { warning: true, text })
+}
+
+/// The same in a word, for where there is no room: `interrupted`.
+pub(in crate::report) fn word(run: &RunFile) -> Option<&'static str> {
+    match run.cut {
+        Some(CutBlock { running: true, .. }) => Some("still running"),
+        Some(_) => Some("cut with its process"),
+        None => run.interrupted.then_some("interrupted"),
+    }
+}
+
+fn of_process(run: &RunFile, cut: CutBlock) -> String {
+    let CutBlock { process, running, until_s, others, lost, uncounted, unrecorded } = cut;
     let mut text = match running {
         true => format!("the run goes on (process {process}): this is what it has kept so far"),
         false => format!(
@@ -16,13 +37,30 @@ pub(super) fn note(run: &RunFile) -> Option<Note> {
         Some(s) => {
             text += &format!(", up to {s:.3} s after its start; the last second may be missing");
         }
+        None if run.levels.last().is_some_and(|level| !level.interrupted) => {}
         None => text += "; of a level that had begun nothing is known",
     }
-    text += ". ITL is of histograms, what the shards and the machine say of themselves is missing for the last level";
+    if !running {
+        text += &format!(". {}", missing(run));
+    }
+    if run.levels.last().is_some_and(|level| level.interrupted) {
+        text += ". ITL is of histograms, what the shards and the machine say of themselves is missing for the last level";
+    }
     if lost > 0 {
         text += &format!(
             ". Its records are damaged: {lost} requests that its checkpoint has counted are not among them, so the numbers are \
              not those of the run; the slices have every request"
+        );
+    }
+    if uncounted > 0 {
+        text += &format!(
+            ". Its checkpoint could not be kept to the end: ITL and slices lack {uncounted} requests of the last level"
+        );
+    }
+    if unrecorded > 0 {
+        text += &format!(
+            ". The records of {unrecorded} requests of levels that were over are not there: their numbers are of histograms, \
+             without goodput and intervals"
         );
     }
     match others {
@@ -30,5 +68,38 @@ pub(super) fn note(run: &RunFile) -> Option<Note> {
         1 => text += ". An older process has left something under this name as well",
         n => text += &format!(". {n} older processes have left something under this name as well"),
     }
-    Some(Note { warning: true, text })
+    text
+}
+
+/// What of the plan was not done: `4 users was cut short after 3.4 s of 30 s, and 2 of 4 levels were not run`.
+fn missing(run: &RunFile) -> String {
+    let plan = run.plan.read().ok();
+    let cut = run.levels.last().filter(|level| level.interrupted).map(cut_short);
+    // Which levels a search or a stress test would have run is not known beforehand.
+    let planned = plan.as_ref().filter(|plan| plan.search.is_none() && plan.stress.is_none());
+    let planned = planned.map(|plan| plan.in_rounds().len());
+    let rest = match planned {
+        Some(1) if run.levels.is_empty() => Some("its level has no result".to_owned()),
+        Some(planned) if run.levels.is_empty() => Some(format!("none of its {planned} levels has a result")),
+        Some(planned) if planned > run.levels.len() => {
+            let missing = planned - run.levels.len();
+            let verb = if missing == 1 { "was" } else { "were" };
+            Some(format!("{missing} of {planned} levels {verb} not run"))
+        }
+        Some(_) => None,
+        None => Some("levels may be missing".to_owned()),
+    };
+    match (cut, rest) {
+        (Some(cut), Some(rest)) => format!("{cut}, and {rest}"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => "every level had been run".to_owned(),
+    }
+}
+
+fn cut_short(level: &LevelBlock) -> String {
+    let span = level.span;
+    let ran_s = span.t1_ns.max(span.t0_ns).saturating_sub(span.t0_ns) as f64 / 1e9;
+    let of = level.setting.read().ok().and_then(|level| level.stop.duration_s);
+    let of = of.map_or_else(String::new, |s| format!(" of {} s", format::typed(s)));
+    format!("{} was cut short after {ran_s:.1} s{of}", level.label)
 }

@@ -1,7 +1,7 @@
 //! The knee of a sweep in one sentence, with the numbers that it rests on.
 
 use super::Note;
-use crate::plan::{Axis, Grade, Rule};
+use crate::plan::{Axis, Grade, Rule, in_label};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{KneeBlock, LevelBlock, LoadPoint, Served};
@@ -123,15 +123,15 @@ fn load(knee: &KneeBlock, load: f64) -> String {
         Axis::Concurrency if load == 1.0 => "1 user".to_owned(),
         Axis::Concurrency => format!("{load} users"),
         Axis::InputLen | Axis::OutputLen => knee.vary.in_words(load),
-        Axis::Rate => format!("{load} requests/s"),
-        Axis::Speedup => format!("the trace x{load}"),
+        Axis::Rate => format!("{} requests/s", in_label(load)),
+        Axis::Speedup => format!("the trace x{}", in_label(load)),
     }
 }
 
 /// The same behind one that says the unit.
 fn short(knee: &KneeBlock, load: f64) -> String {
     match knee.vary {
-        Axis::Concurrency | Axis::InputLen | Axis::OutputLen | Axis::Rate => load.to_string(),
-        Axis::Speedup => format!("x{load}"),
+        Axis::Concurrency | Axis::InputLen | Axis::OutputLen | Axis::Rate => in_label(load),
+        Axis::Speedup => format!("x{}", in_label(load)),
     }
 }

@@ -24,6 +24,7 @@ mod telemetry;
 mod turns;
 mod until;
 
+pub(super) use cut::word as ended_early;
 pub use findings::{noted, of_plan};
 pub use groups::group_name;
 pub(super) use knee::doubts as doubts_knee;

@@ -4,7 +4,7 @@
 use super::Note;
 use super::rows::{GROWS, UNSUPPORTED};
 use crate::metrics::metric::Metric;
-use crate::plan::{Axis, Plan, Share, Slo};
+use crate::plan::{Axis, Plan, Share, Slo, in_label};
 use crate::report::{format, selftest};
 use crate::run_file::RunFile;
 use crate::run_file::schema::{ImportedBlock, LevelBlock, MergedBlock};
@@ -15,7 +15,7 @@ use crate::workload::trace::Format;
 pub(super) fn of(run: &RunFile) -> Vec<Note> {
     let plan = run.plan.read().ok();
     let mut notes = Notes { levels: &run.levels, notes: Vec::new() };
-    notes.outcome(run);
+    notes.outcome();
     notes.latencies();
     notes.windows();
     notes.marks();
@@ -57,10 +57,7 @@ impl Notes<'_> {
         self.notes.push(Note { warning: true, text });
     }
 
-    fn outcome(&mut self, run: &RunFile) {
-        if run.interrupted {
-            self.warn("interrupted: the last level is cut short and levels may be missing".to_owned());
-        }
+    fn outcome(&mut self) {
         if !self.levels.is_empty() && self.levels.iter().all(|level| level.counts.ok == 0) {
             self.warn("no request ended well: there is nothing to measure".to_owned());
         }
@@ -103,7 +100,7 @@ impl Notes<'_> {
                  `ok only` leaves them out"
                     .to_owned(),
             );
-        } else if self.levels.iter().any(|level| level.counts.failed > 0) {
+        } else if self.levels.iter().any(|level| level.counts.failed > 0 && level.counts.ok > 0) {
             self.say("latencies are those of the ok requests".to_owned());
         }
     }
@@ -175,7 +172,7 @@ impl Notes<'_> {
                 let asked = match setting.load.rate() {
                     Some(rate) if share.of > 1 => format!("asked {} {unit}", format::rate(share.rate(rate))),
                     Some(_) if !whole => format!("asked {} {unit}", format::rate(asked)),
-                    Some(rate) => format!("asked {} {unit}", format::typed(rate)),
+                    Some(rate) => format!("asked {} {unit}", in_label(rate)),
                     None => format!("asked {} {unit} on average", format::rate(share.rate(asked))),
                 };
                 match planned {

@@ -6,6 +6,7 @@ use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{LevelBlock, SlicesBlock};
 use crate::stats::{Quantile, Sparse};
+use crate::summary::slices::{Piece, pieces};
 
 /// Rows of a level at most.
 const ROWS_MAX: usize = 24;
@@ -63,21 +64,20 @@ fn of_level(level: &LevelBlock, several: bool) -> Vec<Row> {
     let Some(block) = &level.slices else { return Vec::new() };
     let Ok(slices) = block.buckets.read() else { return Vec::new() };
     let together = together(slices.rows().len());
-    let row = |(place, rows): (usize, &[slices::Row])| {
-        let mut all = slices::Row::default();
-        rows.iter().for_each(|row| all.merge(row));
-        let time = format!("{} s", format::typed((place * together) as f64 * block.width_s));
+    let row = |piece: &Piece| {
+        let time = format!("{} s", format::typed(piece.start_s));
         let label = if several { format!("{}, {time}", level.label) } else { time };
-        Row { label, cells: cells(&all, rows.len() as f64 * block.width_s), second: false }
+        Row { label, cells: cells(piece), second: false }
     };
-    slices.rows().chunks(together).enumerate().map(row).collect()
+    pieces(&slices, level.span.nanos(), together).iter().map(row).collect()
 }
 
 fn together(rows: usize) -> usize {
     rows.div_ceil(ROWS_MAX).max(1)
 }
 
-fn cells(row: &slices::Row, width_s: f64) -> Vec<Cell> {
+fn cells(piece: &Piece) -> Vec<Cell> {
+    let row = &piece.row;
     let failed = match row.failed {
         0 => Cell::Number("0".to_owned()),
         failed => Cell::Failures(failed.to_string()),
@@ -89,8 +89,8 @@ fn cells(row: &slices::Row, width_s: f64) -> Vec<Cell> {
     vec![
         Cell::Number(row.ok.to_string()),
         failed,
-        Cell::Number(format::rate(row.ok as f64 / width_s)),
-        Cell::Number(format::rate(row.tokens as f64 / width_s)),
+        Cell::Number(format::rate(piece.rate(row.ok))),
+        Cell::Number(format::rate(piece.rate(row.tokens))),
         at(&row.ttft, Quantile::P50),
         at(&row.ttft, Quantile::P99),
         at(&row.tpot, Quantile::P50),

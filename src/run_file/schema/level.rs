@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::distribution::{DistributionBlock, Unit, by_metric};
 use super::findings::FindingBlock;
 use super::group::GroupBlock;
+use super::label::{exact_level_label, level_label};
 use super::merged::LevelShareBlock;
 use super::part::Part;
 use super::reuse::ReuseBlock;
@@ -16,7 +17,7 @@ use super::turns::TurnBlock;
 use super::verbatim::Verbatim;
 use crate::metrics::metric::Metric;
 use crate::metrics::{Outcome, Record};
-use crate::plan::{Arrivals, Gaps, Level, Load, Plan, Share, Slo, Varying};
+use crate::plan::{Level, Plan, Share, Slo};
 use crate::run::{Example, Judged, Lengthened, LevelResult, RecordRange, Sessions, Span, Window};
 use crate::run_file::redact;
 use crate::stats::{Quantile, Series};
@@ -152,6 +153,14 @@ pub struct SpanBlock {
     pub t2_ns: u64,
 }
 
+impl SpanBlock {
+    /// From the first planned send to the end of the drain, ns.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.t2_ns.saturating_sub(self.t0_ns)
+    }
+}
+
 /// Measurement window of a level, `[start, end)` in ns since the run's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowBlock {
@@ -257,10 +266,32 @@ impl LevelBlock {
         self.herd = herd::of(&level, records);
     }
 
-    /// The load in words, without the number of the repeat.
+    /// The load in words, without the number of the repeat: another load of the run has other ones.
     #[must_use]
     pub fn load_label(&self) -> String {
-        self.setting.read().map_or_else(|_| self.label.clone(), |level| level_label(&level))
+        let Ok(level) = self.setting.read() else { return self.label.clone() };
+        // That of a load that would look like another, or of a file from before numbers were rounded.
+        let exact = exact_level_label(&level);
+        if self.label.starts_with(&exact) { exact } else { level_label(&level) }
+    }
+
+    /// The label with all digits of its load, for files that programs read.
+    #[must_use]
+    pub fn exact_label(&self) -> String {
+        let Ok(level) = self.setting.read() else { return self.label.clone() };
+        self.label.replacen(&self.load_label(), &exact_level_label(&level), 1)
+    }
+
+    /// Takes all digits of its load into its label where it would look like one of `others` and is none.
+    pub(super) fn tell_from(&mut self, others: &[LevelBlock]) {
+        let Ok(own) = self.setting.read() else { return };
+        let looks_like = |other: &&LevelBlock| other.load_label() == self.label;
+        let is_other = |other: &LevelBlock| {
+            other.setting.read().is_ok_and(|other| (other.load, other.sizes) != (own.load.clone(), own.sizes))
+        };
+        if others.iter().filter(looks_like).any(is_other) {
+            self.label = exact_level_label(&own);
+        }
     }
 
     /// Puts other numbers in the place of its own: the same level, judged anew.
@@ -381,49 +412,6 @@ fn bodies(result: &LevelResult) -> Option<String> {
     // Nothing was sent, or nobody has looked: of anything that was, the sum is 0 once in 2^64 runs.
     let sum = result.shards.iter().map(|shard| shard.bodies).fold(0, u64::wrapping_add);
     (sum != 0).then(|| format!("{sum:016x}"))
-}
-
-/// A level in words: its load, and the lengths that are its own.
-#[must_use]
-pub fn level_label(level: &Level) -> String {
-    load_label(&level.load) + &level.sizes.in_label()
-}
-
-/// A load in words: `4 users`, `4 users paced 2/s`, `poisson 5/s cap 8`. Rates are requests per second.
-#[must_use]
-pub fn load_label(load: &Load) -> String {
-    let mut label = match (load.users, &load.arrivals) {
-        (Some(1), _) => "1 user".to_owned(),
-        (Some(users), _) => format!("{users} users"),
-        (None, Arrivals::Closed | Arrivals::Joining { .. } | Arrivals::Paced { .. }) => {
-            "closed loop".to_owned()
-        }
-        (None, Arrivals::Burst) => "burst".to_owned(),
-        (None, Arrivals::Bursts { size, every_s }) => format!("{size} every {every_s} s"),
-        (None, Arrivals::Varying(Varying { gaps, rate, .. })) => match gaps {
-            Gaps::Constant => format!("constant {rate}/s"),
-            Gaps::Gamma { burstiness } => format!("gamma({burstiness}) {rate}/s"),
-            Gaps::Poisson => format!("poisson {rate}/s"),
-        },
-        (None, Arrivals::Constant { rate }) => format!("constant {rate}/s"),
-        (None, Arrivals::Poisson { rate }) => format!("poisson {rate}/s"),
-        (None, Arrivals::Gamma { rate, burstiness }) => format!("gamma({burstiness}) {rate}/s"),
-        (None, Arrivals::Trace { speedup: 1.0 }) => "trace".to_owned(),
-        (None, Arrivals::Trace { speedup }) => format!("trace x{speedup}"),
-    };
-    if let Some(cap) = load.cap {
-        label += &format!(" cap {cap}");
-    }
-    if let (Some(_), Some(rate)) = (load.interval_s(), load.rate()) {
-        label += &format!(" paced {rate}/s");
-    }
-    if let Some(ramp_s) = load.ramp_s() {
-        label += &format!(" in {ramp_s} s");
-    }
-    if load.think_s > 0.0 {
-        label += &format!(" think {} s", load.think_s);
-    }
-    label
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

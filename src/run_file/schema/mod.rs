@@ -10,6 +10,7 @@ mod findings;
 mod group;
 mod imported;
 mod knee;
+mod label;
 mod level;
 mod merged;
 mod part;
@@ -28,9 +29,9 @@ pub use findings::FindingBlock;
 pub use group::GroupBlock;
 pub use imported::ImportedBlock;
 pub use knee::{KneeBlock, LoadPoint, Served};
+pub use label::{level_label, load_label};
 pub use level::{
-    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock, level_label,
-    load_label,
+    ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock,
 };
 pub use merged::{
     CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns,
@@ -145,12 +146,18 @@ pub struct CutBlock {
     pub others: usize,
     /// Requests of the last level that the checkpoint has counted and no record tells of, beyond what may have been on the
     /// way to the disk: the records are damaged.
-    #[serde(default, skip_serializing_if = "is_none_lost")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub lost: u64,
+    /// Requests of the last level that have records, and no gaps in the checkpoint: it could not be kept any more.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub uncounted: u64,
+    /// Requests of levels that were over whose records are not there: the numbers of these levels are those of histograms.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unrecorded: u64,
 }
 
-const fn is_none_lost(lost: &u64) -> bool {
-    *lost == 0
+const fn is_none(requests: &u64) -> bool {
+    *requests == 0
 }
 
 /// The program that measured.
@@ -365,6 +372,7 @@ impl RunFile {
     pub fn push(&mut self, result: &LevelResult, summary: &LevelSummary) {
         self.interrupted |= result.interrupted;
         let mut level = LevelBlock::new(result, summary);
+        level.tell_from(&self.levels);
         if let Ok(plan) = self.plan.read() {
             if plan.runs > 1 {
                 level.set_repeat(plan.round(result.ordinal));

@@ -14,7 +14,7 @@ pub struct SlicesBlock {
     pub asked_s: f64,
     /// Length of a slice, s: more where the level had too many, so that neighbours were joined.
     pub width_s: f64,
-    /// Their numbers, in order.
+    /// Their numbers, in order. The last of them is as long as the level ran of it.
     pub rows: Vec<SliceSummary>,
     /// How figures move over the steady ones; empty where that cannot be said.
     #[serde(default)]

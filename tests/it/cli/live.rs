@@ -62,6 +62,28 @@ fn metrics_grow_while_it_runs_and_nothing_that_is_done_to_them_disturbs_it() {
 }
 
 #[test]
+fn the_last_values_stay_for_who_asks_seldom_until_they_are_not_wanted() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let line = "-c 2 --num-prompts 20 --metrics-listen 0 --metrics-linger 50 --output-file run.json";
+    let running = dir.start(&run(&url(&mock), line));
+    let address = running.metrics_address();
+    let lingers = || fs::read_to_string(&running.err).unwrap().contains("for 50 s more, Ctrl-C ends that");
+    while !lingers() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // All is saved and shown by then.
+    assert!(fs::read_to_string(&running.out).unwrap().contains("saved run.json"));
+    let last = page(&address).expect("it is still there");
+    assert_eq!(value(&last, "tokload_requests_total{outcome=\"ok\",part=\"window\"}"), 20.0);
+    let process = rustix::process::Pid::from_child(&running.child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let said = running.end();
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(page(&address).is_none());
+    dir.tokload("run --base-url http://127.0.0.1:9 --metrics-linger 5").refuses(2, &["--metrics-listen"]);
+}
+
+#[test]
 fn what_cannot_be_shown_is_said_before_anything_is_sent() {
     let dir = Dir::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

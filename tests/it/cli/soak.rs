@@ -27,10 +27,16 @@ fn slices_are_in_the_run_file_the_table_and_the_exports() {
     assert_eq!((slices["asked_s"].as_f64(), slices["width_s"].as_f64()), (Some(5.0), Some(5.0)));
     let rows = slices["rows"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| row["ok"].as_u64().unwrap()).sum::<u64>(), whole(&file));
-    // The window begins after 10 s; the drain has a slice of its own.
+    // The window begins after 10 s; the drain is too short for a slice of its own, and counted to the last one.
     let steady: Vec<bool> = rows.iter().map(|row| row["steady"].as_bool().unwrap()).collect();
     assert_eq!(steady.iter().filter(|steady| **steady).count(), 16, "{steady:?}");
     assert!(!steady[1] && steady[2] && steady[17]);
+    let width = |row: &Value| row["width_s"].as_f64().unwrap();
+    let span = &file["levels"][0]["span"];
+    let ran_s = (span["t2_ns"].as_u64().unwrap() - span["t0_ns"].as_u64().unwrap()) as f64 / 1e9;
+    let (last, whole) = rows.split_last().unwrap();
+    assert!(whole.iter().all(|row| width(row) == 5.0));
+    assert!((width(last) - (ran_s - 85.0)).abs() < 1e-9 && width(last) > 5.0, "{last} of {ran_s}");
     let csv = std::fs::read_to_string(dir.path("slices.csv")).unwrap();
     let mut lines = csv.lines();
     assert!(
@@ -100,6 +106,17 @@ fn shares_of_a_run_have_the_same_slices_together_as_one_process_has() {
 }
 
 #[test]
+fn slices_that_nobody_asked_for_are_not_exported() {
+    let dir = Dir::new();
+    let short = "simulate -c 1 --num-prompts 2 -q --output-file run.json";
+    dir.tokload(&format!("{short} --export slices=x.csv")).refuses(2, &["--export", "--slice-duration 10s"]);
+    dir.tokload(short).shows(0);
+    dir.tokload("report run.json --export csv=y.csv --export slices=x.csv")
+        .refuses(2, &["--export slices", "--slice-duration 10s"]);
+    assert_eq!(dir.names(), ["run.json", "run.records"]);
+}
+
+#[test]
 fn slices_need_no_records_and_outlive_their_number() {
     let dir = Dir::new();
     let line = "simulate --ttft 10 --itl 1 -c 1 --duration 40 --output-len 2 --slice-duration 0.01 --no-records \
@@ -145,9 +162,12 @@ fn a_killed_run_is_reported_from_what_it_left() {
     assert!(!dir.path("run.json").exists());
     let said = dir.tokload("report run.json");
     let said = said.shows(0);
-    for words in ["soak", &format!("the run was cut: process {process} ended"), "interrupted"] {
-        assert!(said.contains(words), "{words}: {said}");
+    let flowing = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = format!("the run was cut: process {process} ended");
+    for words in ["soak", &cut, ". 4 users was cut short after ", " s of 300 s. ITL is of histograms"] {
+        assert!(flowing.contains(words), "{words}: {said}");
     }
+    assert!(!said.contains("interrupted:"), "it is said once: {said}");
     let file = json_of(&dir.tokload("report run.json --format json").out);
     let level = &file["levels"][0];
     assert_eq!(file["cut"]["process"], process);

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{Dir, json};
+use super::{Dir, Said, json};
 
 const SIMULATE: &str = "simulate -q --max-concurrency 2 --num-prompts 12 --random-output-len 4";
 
@@ -48,25 +48,44 @@ fn what_nobody_can_be_told_does_not_end_a_run() {
     assert_eq!(unheard("simulate --max-concurrency none"), 2);
 }
 
+/// The first program of `dir`, with `line`, behind what the shell does first. It has the number of the shell: `$$`.
+fn behind(dir: &Dir, shell: &str, line: &str) -> Said {
+    in_shell(dir, &format!("{shell}; exec \"$@\""), line)
+}
+
+/// The same by a `script` that runs it as `"$@"`.
+fn in_shell(dir: &Dir, script: &str, line: &str) -> Said {
+    dir.start_with(line, |command| {
+        let binary = command.get_program().to_owned();
+        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let mut behind = std::process::Command::new("sh");
+        behind.args(["-c", script, "sh"]).arg(binary).args(args);
+        let (kept, state) = (command.get_current_dir().unwrap().to_owned(), dir.state.path());
+        behind.current_dir(&kept).env("TOKLOAD_STATE_DIR", state).env("TMPDIR", kept);
+        behind.stdin(std::process::Stdio::null());
+        behind.stdout(fs::File::create(dir.prints.path().join("0.out")).unwrap());
+        behind.stderr(fs::File::create(dir.prints.path().join("0.err")).unwrap());
+        *command = behind;
+    })
+    .end()
+}
+
+/// The same where no file may have more than so many blocks of 512 bytes: what is written beyond fails as on a full disk.
+fn limited(dir: &Dir, blocks: u32, line: &str) -> Said {
+    // What it prints has no limit: that is no file on the disk.
+    let script = format!(
+        "{{ (trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"); echo $? > code; }} | cat; code=$(cat code); rm code; exit $code"
+    );
+    in_shell(dir, &script, line)
+}
+
 /// A file may have so many bytes that all but the lines fit.
 #[test]
 fn a_full_disk_takes_the_lines_and_nothing_else() {
     let dir = Dir::new();
-    let limited = |line: &str| {
-        dir.start_with(line, |command| {
-            let binary = command.get_program().to_owned();
-            let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-            let mut limited = std::process::Command::new("sh");
-            limited.args(["-c", "trap '' XFSZ; ulimit -f 500; exec \"$@\"", "sh"]).arg(binary).args(args);
-            let (kept, state) = (command.get_current_dir().unwrap().to_owned(), dir.state.path());
-            limited.current_dir(kept).env("TOKLOAD_STATE_DIR", state).stdin(std::process::Stdio::null());
-            limited.stdout(fs::File::create(dir.prints.path().join("0.out")).unwrap());
-            limited.stderr(fs::File::create(dir.prints.path().join("0.err")).unwrap());
-            *command = limited;
-        })
-        .end()
-    };
     let said = limited(
+        &dir,
+        500,
         "simulate -q --max-concurrency 8 --num-prompts 1500 --random-output-len 2 --save-detailed --output-file run.json",
     );
     said.shows(5);
@@ -75,6 +94,81 @@ fn a_full_disk_takes_the_lines_and_nothing_else() {
     assert_eq!(dir.names(), ["run.json", "run.records"], "no lines that end somewhere");
     assert_eq!(json(&dir.path("run.json"))["levels"][0]["counts"]["ok"], 1500);
     assert_eq!(dir.tokload("report run.json").numbers(), said.numbers());
+}
+
+/// Records of 12 requests fit, and the beginning of the checkpoint; the run file does not, here or elsewhere.
+#[test]
+fn a_run_without_room_for_its_file_is_shown_whole_and_reported_from_what_there_is() {
+    let dir = Dir::new();
+    let line =
+        SIMULATE.replace("--random-output-len 4", "--random-output-len 4 --save-detailed --export csv=x.csv");
+    let said = limited(&dir, 40, &format!("{line} --output-file run.json"));
+    let (table, file) = said.shows(5).split_once("\n{\n").expect("the text of the file is below the table");
+    assert!(table.contains("TTFT ms") && !table.contains("saved run.json"), "{table}");
+    let file: serde_json::Value = serde_json::from_str(&format!("{{\n{file}")).unwrap();
+    assert_eq!(file["levels"][0]["counts"]["ok"], 12);
+    for words in [
+        "cannot write run.json",
+        "the result follows on standard output, as JSON",
+        "tokload report run.json tells what its checkpoint has",
+        "run.jsonl, x.csv are not written: made of the saved run, which is not there",
+    ] {
+        assert!(said.err.contains(words), "{words}: {said:?}");
+    }
+    let names = dir.names();
+    assert!(names.iter().any(|name| name == "run.records"), "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with('~') || name.ends_with(".json")), "{names:?}");
+    let report = dir.tokload("report run.json");
+    let flowing = report.shows(0).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flowing.contains("the run was cut: process") && flowing.contains("2 users 12 0 "), "{report:?}");
+    assert!(!flowing.contains("damaged") && !flowing.contains("not there"), "{report:?}");
+    // Records of an earlier run under that name are none of this one's.
+    fs::File::options()
+        .write(true)
+        .open(dir.path("run.records"))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    let said = dir.tokload("report run.json").out;
+    assert!(
+        said.contains("12 requests") && said.contains("the file that they were written to is not there"),
+        "{said}"
+    );
+}
+
+/// The run file fits, the records do not.
+#[test]
+fn records_without_room_are_missing_by_name_and_number() {
+    let dir = Dir::new();
+    let line = "simulate -q --max-concurrency 8 --num-prompts 1500 --random-output-len 2 --save-detailed \
+                --output-file run.json";
+    let said = limited(&dir, 200, line);
+    assert!(said.shows(5).contains("saved run.json"), "{said:?}");
+    let names = dir.names();
+    let [run, part] = &names[..] else { panic!("{names:?}") };
+    assert!(run == "run.json" && part.starts_with("run.records.") && part.ends_with(".part"), "{names:?}");
+    let kept = (fs::metadata(dir.path(part)).unwrap().len() - 16) / 128;
+    let why = format!("they could not be written whole, {kept} of them are in {part}");
+    assert!(said.err.contains("did not reach run.records") && said.err.contains(&why), "{said:?}");
+    assert!(said.err.contains("run.jsonl is not written: it is made of the records"), "{said:?}");
+    let report = dir.tokload("report run.json");
+    assert_eq!(report.numbers(), said.numbers());
+    let flowing = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flowing.contains(&format!("no records were kept: {why}")), "{flowing}");
+    assert!((1..1500).contains(&kept), "{kept}");
+}
+
+/// A folder lies where the slice that is being filled is written.
+#[test]
+fn a_run_goes_on_without_a_checkpoint_that_cannot_be_kept() {
+    let dir = Dir::new();
+    let loud = SIMULATE.replace(" -q", "");
+    let said = behind(&dir, "mkdir run.open.$$.part~", &format!("{loud} --output-file run.json"));
+    assert!(said.shows(0).contains("saved run.json"), "{said:?}");
+    assert!(said.err.contains("no checkpoint can be kept any more (Is a directory"), "{said:?}");
+    let names: Vec<String> = dir.names().into_iter().filter(|name| !name.ends_with('~')).collect();
+    assert_eq!(names, ["run.json", "run.records"]);
+    assert_eq!(json(&dir.path("run.json"))["levels"][0]["counts"]["ok"], 12);
 }
 
 #[test]

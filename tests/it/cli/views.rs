@@ -36,10 +36,28 @@ fn every_view_of_a_tool_is_written_in_every_form() {
         assert!(dir.path(&format!("{view}.md")).is_file());
     }
     dir.tokload("report run.json --metric-view genai").refuses(2, &["--metric-view", "guidellm", "all"]);
-    dir.tokload("simulate -c 1 --num-prompts 2 --metric-view all")
-        .refuses(2, &["--metric-view", "tokload report"]);
     dir.tokload("simulate -c 1 --num-prompts 2 --no-records --output-file bare.json -q").shows(0);
     dir.tokload("report bare.json --metric-view all").refuses(2, &["has no records"]);
+}
+
+#[test]
+fn a_run_shows_the_views_that_a_report_of_it_has() {
+    let dir = Dir::new();
+    let line = "simulate --ttft 50 --itl 10 --max-concurrency 1,3 --num-prompts 6 --random-output-len 4 -q \
+                --goodput ttft:60 tpot:12";
+    for view in ["guidellm", "servebench", "mlperf", "all"] {
+        let run = dir.tokload(&format!("{line} --metric-view {view} --output-file {view}.json"));
+        let report = dir.tokload(&format!("report {view}.json --metric-view {view}"));
+        assert_eq!((run.code, report.code), (0, 0), "{run:?} {report:?}");
+        assert_eq!(run.out, format!("{}saved {view}.json\n", report.out));
+        // Nothing is saved, and all the same shown.
+        let unsaved = dir.tokload(&format!("{line} --metric-view {view} --no-save --format json"));
+        let report = dir.tokload(&format!("report {view}.json --metric-view {view} --format json"));
+        assert!(unsaved.out.starts_with('{'), "{unsaved:?}");
+        assert_eq!(unsaved.out, report.out);
+    }
+    dir.tokload("simulate -c 1 --num-prompts 2 --no-records --metric-view all")
+        .refuses(2, &["--metric-view", "--no-records"]);
 }
 
 #[test]

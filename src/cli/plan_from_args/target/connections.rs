@@ -2,7 +2,7 @@
 
 use crate::cli::args::RunArgs;
 use crate::cli::value;
-use crate::plan::{Error, Reuse, Target};
+use crate::plan::{Error, Plan, Reuse, Target};
 
 /// Sets what the options give.
 pub(super) fn set(args: &RunArgs, target: &mut Target) -> Result<(), Error> {
@@ -40,6 +40,22 @@ pub(super) fn set(args: &RunArgs, target: &mut Target) -> Result<(), Error> {
     Ok(())
 }
 
+/// Which of what was asked of TLS changes nothing, because nobody is spoken to by https: neither a server nor a page of metrics.
+pub(in crate::cli::plan_from_args) fn idle_tls(plan: &Plan) -> Option<String> {
+    let (tls, pages) = (&plan.target.tls, &plan.telemetry);
+    let urls = plan.target.endpoints.iter().map(|endpoint| &endpoint.url);
+    let is_spoken = urls.chain(&pages.server_metrics).chain(&pages.dcgm).any(|url| url.starts_with("https:"));
+    let given = [("--insecure", tls.insecure), ("--cacert", tls.cacert.is_some())];
+    let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect();
+    let (verb, pronoun) = if given.len() > 1 { ("are", "they change") } else { ("is", "it changes") };
+    (!given.is_empty() && !is_spoken).then(|| {
+        format!(
+            "{} {verb} for TLS, and no server is spoken to by https: {pronoun} nothing",
+            given.join(" and ")
+        )
+    })
+}
+
 fn reuse(option: &str, text: &str) -> Result<Reuse, Error> {
     let name = text.trim().replace('_', "-");
     Reuse::ALL.iter().find(|(_, own)| *own == name).map(|(reuse, _)| *reuse).ok_or_else(|| {
@@ -59,7 +75,7 @@ fn on_or_off(option: &str, text: &str) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Connections, Tls};
+    use crate::plan::{Connections, Endpoint, Tls};
 
     fn of(change: impl FnOnce(&mut RunArgs)) -> Result<Target, String> {
         let (mut args, mut target) = (RunArgs::default(), Target::default());
@@ -95,6 +111,28 @@ mod tests {
             Tls { cert: some("c"), key: some("env:K"), sni: some("n"), resumption: false, ..Tls::default() };
         assert_eq!(target.tls, tls);
         assert_eq!(of(|_| {}).unwrap(), Target::default());
+    }
+
+    #[test]
+    fn what_tls_is_asked_for_in_vain_is_said() {
+        let said = |url: &str, tls: Tls, page: &str| {
+            let mut plan = Plan::new(1);
+            plan.target.endpoints = vec![Endpoint { url: url.to_owned() }];
+            plan.target.tls = tls;
+            plan.telemetry.server_metrics = vec![page.to_owned()];
+            idle_tls(&plan)
+        };
+        let both = || Tls { insecure: true, cacert: Some("c".to_owned()), ..Tls::default() };
+        let plain = "http://h/metrics";
+        assert_eq!(
+            said("http://h", both(), plain).unwrap(),
+            "--insecure and --cacert are for TLS, and no server is spoken to by https: they change nothing"
+        );
+        let one = said("http://h", Tls { insecure: true, ..Tls::default() }, plain).unwrap();
+        assert!(one.starts_with("--insecure is for TLS") && one.ends_with("it changes nothing"), "{one}");
+        assert_eq!(said("https://h", both(), plain), None);
+        assert_eq!(said("http://h", both(), "https://h/metrics"), None);
+        assert_eq!(said("http://h", Tls::default(), plain), None);
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::metrics::live::{Count, Part, Sums, Timing, quantile_of};
+use crate::report::format;
 use crate::report::progress::Course;
 use crate::stats::Quantile;
+use crate::telemetry::Snapshot;
 
 /// From one point of a series to the next, s.
 pub(super) const STEP_S: f64 = 0.5;
@@ -23,7 +25,7 @@ pub(super) struct Figures {
     pub(super) title: String,
     /// How often it was asked to stop.
     pub(super) stops: usize,
-    /// Lines of servers and their processors: their name and what it says; none so far.
+    /// Lines of servers and their GPUs: their name and what they say; none where they say nothing.
     pub(super) servers: Vec<(String, String)>,
     pub(super) series: Series,
     /// The readings of the last [`NOW`], the newest last.
@@ -65,6 +67,26 @@ type Latency = fn(Part) -> Timing;
 /// The latencies of the table, by name.
 pub(super) const LATENCIES: [(&str, Latency); 4] =
     [("TTFT", Timing::Ttft), ("TPOT", Timing::Tpot), ("ITL", Timing::Itl), ("E2E", Timing::E2e)];
+
+/// What servers and GPUs said last, a line each; a reading that nobody has is left out.
+pub(super) fn servers(said: &Snapshot) -> Vec<(String, String)> {
+    let percent = |share: f64| format!("{} %", format::percent(share));
+    let server = [
+        said.running.map(|requests| format!("running {requests:.0}")),
+        said.waiting.map(|requests| format!("waiting {requests:.0}")),
+        said.kv_cache_use.map(|share| format!("KV cache {}", percent(share))),
+    ];
+    let gpus = [
+        said.gpu_use.map(|share| format!("busy {}", percent(share))),
+        said.power_w.map(|watts| format!("{watts:.0} W")),
+    ];
+    let name = if said.gpus > 1 { format!("{} GPUs", said.gpus) } else { "GPU".to_owned() };
+    let line = |name: String, words: &[Option<String>]| {
+        let words: Vec<&str> = words.iter().flatten().map(String::as_str).collect();
+        (!words.is_empty()).then(|| (name, words.join(" · ")))
+    };
+    line("server".to_owned(), &server).into_iter().chain(line(name, &gpus)).collect()
+}
 
 impl Figures {
     /// None yet, of what `title` names.

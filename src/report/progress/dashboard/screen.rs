@@ -283,6 +283,7 @@ mod tests {
 
     use super::super::figures::tests::example;
     use super::*;
+    use crate::telemetry::Snapshot;
 
     fn drawn(figures: &Figures, width: u16, height: u16, colours: Colours) -> TestBackend {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -318,6 +319,31 @@ mod tests {
         }
         let narrow = lines(&drawn(&figures, 40, 12, Colours::On)).join("\n");
         assert!(narrow.contains("level so far") && !narrow.contains("last 10 s"), "{narrow}");
+    }
+
+    #[test]
+    fn what_servers_and_gpus_say_has_a_line_each_where_there_is_room() {
+        let mut figures = example();
+        figures.servers = super::super::figures::servers(&Snapshot {
+            running: Some(12.0),
+            waiting: Some(3.0),
+            kv_cache_use: Some(0.455),
+            gpus: 2,
+            gpu_use: Some(0.87),
+            power_w: Some(512.4),
+        });
+        let shown = lines(&drawn(&figures, 80, 24, Colours::Off)).join("\n");
+        for said in [" server  running 12 · waiting 3 · KV cache 45.5 %", " 2 GPUs  busy 87.0 % · 512 W"] {
+            assert!(shown.contains(said), "{said}\n{shown}");
+        }
+        // What is not known is left out, and who says nothing has no line.
+        let one = Snapshot { gpus: 1, power_w: Some(70.0), ..Snapshot::default() };
+        let lines_of = super::super::figures::servers;
+        assert_eq!(lines_of(&one), [("GPU".to_owned(), "70 W".to_owned())]);
+        assert!(lines_of(&Snapshot::default()).is_empty());
+        // A terminal without room keeps what the client measures.
+        let small = lines(&drawn(&figures, 80, 10, Colours::Off)).join("\n");
+        assert!(small.contains("client p99") && !small.contains("GPUs"), "{small}");
     }
 
     #[test]
