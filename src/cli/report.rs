@@ -66,7 +66,8 @@ pub(super) fn main(args: &ReportArgs) -> Result<Exit, Failure> {
             let format = block_format(form, &place)?;
             aiperf_result::show(&run, &levels, format, terminal_width(), false)?;
         }
-        Shown::Others(OthersView { view, json }) => {
+        Shown::Others(others) => {
+            let OthersView { view, json } = *others;
             page::write_view(form, &view, run.verdict, &json, terminal_style(), &place)?;
         }
     }
@@ -124,7 +125,7 @@ enum Shown {
     Vllm(Vec<vllm::Level>),
     Aiperf(Vec<aiperf::Level>),
     /// Further tools, or all of them.
-    Others(OthersView),
+    Others(Box<OthersView>),
 }
 
 fn as_others(args: &ReportArgs, loaded: &Loaded, run: &RunFile, slo: &Slo) -> Result<Shown, Failure> {
@@ -144,7 +145,7 @@ fn as_others(args: &ReportArgs, loaded: &Loaded, run: &RunFile, slo: &Slo) -> Re
         return aiperf::recorded(loaded, slo).map(Shown::Aiperf).map_err(Failure::bad);
     }
     let others = OthersView::of(loaded, run, view, slo).map_err(Failure::bad)?;
-    Ok(others.map_or(Shown::Tokload, Shown::Others))
+    Ok(others.map_or(Shown::Tokload, |others| Shown::Others(Box::new(others))))
 }
 
 /// The limits that requests are judged by: those that were typed, or the run's own.

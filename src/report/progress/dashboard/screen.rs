@@ -52,7 +52,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, colours: Colours) {
     let mut foot = table(figures, (&level, &now), area.width);
     foot.push(ends(figures, &level, (usize::from(area.width), colours)));
     foot.push(client(figures, &level, usize::from(area.width)));
-    foot.extend(figures.servers.iter().map(|(name, says)| Line::raw(format!(" {name}  {says}"))));
+    // What the client measures itself comes first.
+    let room = usize::from(area.height).saturating_sub(head.len() + foot.len());
+    let servers = figures.servers.iter().take(room);
+    foot.extend(servers.map(|(name, says)| Line::raw(format!(" {name}  {says}"))));
     foot.extend(figures.facts.notes.iter().map(|note| {
         Line::styled(
             format!(" {}", format::one_line(note, usize::from(area.width))),
