@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::whole_file::{replace, try_out};
+use super::whole_file::{is_stream, replace, try_out};
 use crate::plan::{Error, Slo, nearest};
 use crate::report::export::{self, FORMS, Form, Needs, Sink, Source};
 use crate::run_file::{Loaded, RunFile};
@@ -67,7 +67,7 @@ impl Export {
         let is_taken = if self.form().is_some_and(|form| form.is_folder) {
             path.exists() && path.read_dir().map_or(true, |mut names| names.next().is_some())
         } else {
-            path.exists()
+            path.exists() && !is_stream(path)
         };
         if is_taken && !force {
             let wrong = format!("{} is there already", self.path);

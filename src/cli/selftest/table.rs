@@ -86,6 +86,11 @@ fn row(step: &StepBlock, error_max_ns: i64) -> Row {
     Row { label: step.step.streams.to_string(), cells, second: false }
 }
 
+/// A core that does more reads late now and then.
+const CORE_PERCENT: u64 = 70;
+/// What a stream of a quick server sends.
+const STREAM_EVENTS_S: u64 = 50;
+
 fn notes(selftest: &Selftest) -> Vec<Note> {
     let say = |text| Note { warning: false, text };
     let warn = |text| Note { warning: true, text };
@@ -97,6 +102,13 @@ fn notes(selftest: &Selftest) -> Vec<Note> {
         notes.push(say(format!(
             "client: {events} events per second and core, by its CPU time at {} streams ({share:.0} % of a core)",
             step.step.streams
+        )));
+        let (cores, total) = (selftest.machine.cores, events * u64::from(selftest.machine.cores));
+        let kept = total * CORE_PERCENT / 100;
+        notes.push(say(format!(
+            "this machine: {kept} events per second with its {cores} cores at {CORE_PERCENT} %, as {} streams of \
+             {STREAM_EVENTS_S} events per second each would send",
+            kept / STREAM_EVENTS_S
         )));
     }
     let tolerated = f64::from(OTHERS_PERCENT_MAX) / 100.0;
@@ -206,6 +218,10 @@ mod tests {
             text.contains(
                 "200000 events per second and core, by its CPU time at 1000 streams (24 % of a core)"
             )
+        );
+        assert!(
+            text.contains("280000 events per second with its 2 cores at 70 %, as 5600 streams of 50 events"),
+            "{text}"
         );
         assert!(text.contains("sends: 1500 at 500 per second, late by 0.001 ms p50, 0.009 p99, 0.080 max"));
         assert!(text.contains("one every 20 ms; every 200 with 10000 streams"), "{text}");
