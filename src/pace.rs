@@ -43,7 +43,7 @@ pub enum Kernel {
 }
 
 /// Runs `start`'s future on the calling thread, in a runtime of its own on the wished driver. `start` learns which
-/// interface it became: [`Driver::Auto`] is epoll, which costs less per event (`cargo bench --bench receive`).
+/// interface it became: [`Driver::Auto`] is epoll, which costs less per event (`tools/bench`, `cpu`).
 ///
 /// The runtime's timer is off: time is a matter of [`Pace`].
 ///
@@ -195,7 +195,7 @@ impl Pace {
         match &self.gate {
             Some(gate) => gate.readable(false).await,
             // Nothing else runs on this thread, and a runtime that waited for this epoll in one of its own would wake twice
-            // for each wake: two more calls, a quarter of what an event costs in all.
+            // for each wake: two more calls, up to a quarter of an event's cost (`tools/bench`, `cpu`).
             None => self.epoll.wait(),
         }
     }

@@ -27,9 +27,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common.h"
+
 enum { BATCH = 512, BUFFER = 65536, END = 5 };
 static const uint32_t TIMER = UINT32_MAX;
-static const int64_t SECOND = 1000000000, DRAIN_NS = 15 * SECOND;
+static const int64_t DRAIN_NS = 15 * SECOND;
 static const char CONTENT[] = "\"content\":\" ";    // a role's event has an empty one
 
 static int port = 8100, addresses = 1, tokens = 64, per_second = 20000;
@@ -57,21 +59,6 @@ static long started, finished, failed, recvs, wakeups;
 static long long received;
 static int64_t began_ns;
 static Series ttft, late_ttft, itl, tpot;
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-static void *grown(void *old, size_t bytes) {
-    void *new = realloc(old, bytes);
-    if (!new) fail("realloc");
-    return new;
-}
 
 // ---- stamps ---------------------------------------------------------------------------------------------------------
 static void keep(Series *s, int64_t ns) {

@@ -13,7 +13,7 @@ from stats import rank
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILT = os.path.join(os.path.dirname(os.path.dirname(HERE)), "target", "bench")
-SOURCES = {"reference": ["reference.c", "conn.h", "truth.h"], "drain": ["drain.c"]}
+SOURCES = {"reference": ["reference.c", "conn.h", "truth.h", "common.h"], "drain": ["drain.c", "common.h"]}
 OPENING_NS = 1_000_000_000
 # Below the usual range of ports that connections are made from.
 PORT_FIRST, PORT_LAST = 18100, 32000

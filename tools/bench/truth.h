@@ -7,20 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-static void *grown(void *old, size_t bytes) {
-    void *new = realloc(old, bytes);
-    if (!new) fail("realloc");
-    return new;
-}
+#include "common.h"
 
 typedef struct { const char *name; int64_t *ns; size_t n, room; } Series;
 enum { TTFT, ITL, TPOT, E2E, LATENESS, INTERARRIVAL, SERIES };

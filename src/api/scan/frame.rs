@@ -1,8 +1,8 @@
 //! What stays the same from event to event.
 //!
 //! The events of one answer usually differ in nothing but their piece of text. What stands around the piece of the last
-//! event that the walk has known is kept, and where the next one has it too, only the piece is looked at: a tenth of the
-//! walk (`tools/instructions.sh`). Nothing is guessed: bytes that are equal up to the piece bring the walk to the same place,
+//! event that the walk has known is kept, and where the next one has it too, only the piece is looked at, which
+//! halves the instructions of an event (`tools/instructions.sh`). Nothing is guessed: bytes that are equal up to the piece bring the walk to the same place,
 //! the piece is checked as the walk would, and equal bytes behind it bring the walk to the same end.
 
 use super::{CHUNK_BYTES_MAX, Choice, Known, Walk};
