@@ -298,9 +298,10 @@ def exact_lengths(binary, port, folder):
 def long_ones(binary):
     tokens, rate, seconds = LONG_PROMPTS
     print(f"{rate} prompts of {tokens} tokens a second, to the mock server")
-    seen, found = long_prompts.best(binary, tokens, rate, seconds, turns=3)
+    # The tail of how late sends are is a matter of the machine, and of tools/long_prompts.py on an idle one.
+    seen = long_prompts.measure(binary, tokens, rate, seconds)
     print(f"  {json.dumps(seen)}")
-    for problem in found:
+    for problem in long_prompts.wrong(seen, tokens):
         check(f"long prompts: {problem}", False)
 
 

@@ -89,17 +89,25 @@ def measure(tokload, tokens, rate, seconds):
     }
 
 
-def problems(seen, tokens):
-    """What is not as it must be, a sentence each."""
+def wrong(seen, tokens):
+    """What is not as it must be on any machine, however busy with other things: a sentence each."""
     found = []
     if seen["failed"]:
         found.append(f"{seen['failed']} requests failed")
     if seen["tokens"] != [tokens]:
         found.append(f"prompts have {seen['tokens']} tokens, not {tokens}")
-    if seen["delay_ms"]["p99"] > DELAY_MS_P99:
-        found.append(f"sends are {seen['delay_ms']['p99']:.2f} ms late at the 99th percentile, more than {DELAY_MS_P99}")
+    if seen["delay_ms"]["p50"] > DELAY_MS_P99:
+        found.append(f"half of the sends are {seen['delay_ms']['p50']:.2f} ms late or more: prompts are made when they are due")
     if seen["rss_mib"] > RSS_MIB:
         found.append(f"it takes {seen['rss_mib']:.0f} MiB, more than {RSS_MIB}")
+    return found
+
+
+def problems(seen, tokens):
+    """What is not as it must be on a machine that does nothing else."""
+    found = wrong(seen, tokens)
+    if seen["delay_ms"]["p99"] > DELAY_MS_P99:
+        found.append(f"sends are {seen['delay_ms']['p99']:.2f} ms late at the 99th percentile, more than {DELAY_MS_P99}")
     return found
 
 
