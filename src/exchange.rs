@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::api::{self, Framing};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Handshake, Kind, Outcome, Record, TimeoutPhase};
+use crate::sys::prefetch::prefetch;
 use crate::time::Stamp;
 use crate::wire::http::{self, ContentType, Part};
 use crate::wire::json::Json;
@@ -44,17 +45,19 @@ enum Cut {
 }
 
 /// One request and its response.
+// What each event needs stands together: see `Exchange::prefetch`.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Exchange {
-    http: http::Response,
-    body: Body,
-    /// Collected text of a body that is not read as a stream; of failures its beginning.
-    whole: Vec<u8>,
-    sse: sse::Decoder,
-    lines: lines::Decoder,
-    answer: Answer,
     over: bool,
     behind: Behind,
+    body: Body,
+    sse: sse::Decoder,
+    http: http::Response,
+    answer: Answer,
+    lines: lines::Decoder,
+    /// Collected text of a body that is not read as a stream; of failures its beginning.
+    whole: Vec<u8>,
 }
 
 /// What followed the response on its connection.
@@ -170,6 +173,20 @@ impl Exchange {
     /// The last request byte was handed to the kernel.
     pub fn on_sent(&mut self, now: Stamp) {
         self.answer.record.sent = Some(now);
+    }
+
+    /// Bytes may come soon: has what an event needs of this struct brought into the cache.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.sse);
+        self.http.prefetch();
+        self.answer.prefetch();
+    }
+
+    /// The same for what lies elsewhere; to be called once the struct itself is there.
+    #[inline]
+    pub fn prefetch_parts(&self) {
+        self.answer.prefetch_parts();
     }
 
     /// Bytes were read.

@@ -153,6 +153,13 @@ impl Pace {
         self.epoll.poll()
     }
 
+    /// The token of event number `place` of the last [`Pace::poll`], to make ready for it; `None` if there is no such event.
+    #[inline]
+    #[must_use]
+    pub fn upcoming(&self, place: usize) -> Option<u64> {
+        self.epoll.ready(place).map(|ready| ready.token)
+    }
+
     /// Event number `place` of the last [`Pace::poll`]; `None` for the pace's own timer and waker.
     #[inline]
     pub fn ready(&mut self, place: usize) -> Option<Ready> {
@@ -175,16 +182,28 @@ impl Pace {
     /// if it is so already: the caller goes on polling and so spins the rest of the lead away.
     ///
     /// # Errors
-    /// The timer could not be armed, or the wait failed.
+    /// As [`Pace::prepare`] and [`Pace::wait`].
     pub async fn idle(&mut self, until: Stamp) -> io::Result<()> {
+        if self.prepare(until)? {
+            self.wait().await?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that [`Pace::wait`] ends [`LEAD`] before `until` at the latest; `false` if it is not to be called, since
+    /// that is now, or one does not sleep at all.
+    ///
+    /// # Errors
+    /// The timer could not be armed.
+    pub fn prepare(&mut self, until: Stamp) -> io::Result<bool> {
         if self.mode == Mode::Busy {
-            return Ok(());
+            return Ok(false);
         }
         if until != Stamp::MAX {
             let wake = until - LEAD;
             let now = self.clock.now();
             if wake <= now {
-                return Ok(());
+                return Ok(false);
             }
             // A timer that expires earlier than needed is left alone: it costs one wake, arming costs a call.
             if wake < self.armed {
@@ -192,6 +211,15 @@ impl Pace {
                 self.armed = wake;
             }
         }
+        Ok(true)
+    }
+
+    /// Sleeps until a descriptor is ready, the waker is used, or the time that was [prepared](Pace::prepare) for is there.
+    ///
+    /// # Errors
+    /// The wait failed.
+    #[inline]
+    pub async fn wait(&mut self) -> io::Result<()> {
         match &self.gate {
             Some(gate) => gate.readable(false).await,
             // Nothing else runs on this thread, and a runtime that waited for this epoll in one of its own would wake twice

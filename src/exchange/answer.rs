@@ -7,38 +7,41 @@ use crate::exchange::usages::Usages;
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
+use crate::sys::prefetch::prefetch;
 use crate::time::Stamp;
 use crate::wire::json::Json;
 use crate::wire::sse;
 use reading::{Reading, Said};
 
 /// The answer of one exchange while it is being read.
+// What each event needs stands together, as in `Exchange`.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Answer {
+    /// `[DONE]` was seen, or the dialect's own last event.
+    pub(super) done: bool,
+    /// A failure is fixed; later events mean nothing.
+    failed: bool,
+    reasoning_seen: bool,
+    /// What its events have in common; always there, but while an event is read.
+    frame: Option<Box<Frame>>,
+    pub(super) dispatched: u64,
+    /// JSON objects read.
+    objects: u64,
+    /// Read number of the last content event.
+    last_read_no: Option<u64>,
+    reads: Reads,
+    choices: Vec<Choice>,
+    /// Running token count at the last event that told one.
+    running: Running,
     pub(super) ask: Ask,
     pub(super) record: Record,
     pub(super) gaps: Gaps,
     pub(super) kernel_gaps: Gaps,
     pub(super) usages: Usages,
     pub(super) message: String,
-    /// `[DONE]` was seen, or the dialect's own last event.
-    pub(super) done: bool,
-    pub(super) dispatched: u64,
-    /// A failure is fixed; later events mean nothing.
-    failed: bool,
     /// The message of an `error` field, which is no event but means that the answer has failed.
     doom: Option<String>,
-    /// JSON objects read.
-    objects: u64,
-    /// What its events have in common; always there, but while an event is read.
-    frame: Option<Box<Frame>>,
-    reasoning_seen: bool,
-    choices: Vec<Choice>,
-    /// Read number of the last content event.
-    last_read_no: Option<u64>,
-    /// Running token count at the last event that told one.
-    running: Running,
-    reads: Reads,
 }
 
 /// The reads of the response: what the last one brought came after the one before it.
@@ -136,6 +139,27 @@ impl Answer {
     pub(super) fn on_start(&mut self, now: Stamp) {
         self.record.start = now;
         self.reads = Reads { last: now, kernel_last: now, ..Reads::default() };
+    }
+
+    /// Has what an event needs of this struct brought into the cache.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.reads);
+        prefetch(&self.running);
+        prefetch(&self.record);
+        self.gaps.prefetch();
+        self.kernel_gaps.prefetch();
+    }
+
+    /// The same for what lies elsewhere.
+    #[inline]
+    pub(super) fn prefetch_parts(&self) {
+        if let Some(frame) = &self.frame {
+            frame.prefetch();
+        }
+        prefetch(self.choices.as_slice());
+        self.gaps.prefetch_next();
+        self.kernel_gaps.prefetch_next();
     }
 
     /// Bytes of the response were read.

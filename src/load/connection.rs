@@ -10,6 +10,7 @@ use crate::load::target::TlsRoute;
 use crate::load::throttle::Throttle;
 use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
+use crate::sys::prefetch::prefetch;
 use crate::sys::socket::{Peer, Socket};
 use crate::time::Stamp;
 use crate::workload::trace::Entry;
@@ -30,13 +31,27 @@ pub(super) enum State {
 }
 
 /// A slot of the shard's table of connections. Its memory is used again by the next connection.
+///
+/// What each read needs stands first ([`Connection::prefetch`]).
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Connection {
     /// Raised whenever the slot changes hands, so that an event or deadline of the one before is recognised.
     pub(super) generation: u32,
     pub(super) state: State,
+    pub(super) is_sent: bool,
+    pub(super) watches_writes: bool,
+    /// The limit that was running when the wheel was last told.
+    pub(super) watched: Option<TimeoutPhase>,
     pub(super) socket: Option<Socket>,
     pub(super) transport: Transport,
+    pub(super) read_no: u64,
+    pub(super) last_read: Stamp,
+    /// Read number of the last content event.
+    pub(super) last_content_read: u64,
+    pub(super) exchange: Exchange,
+    /// How fast its user reads, if slowly.
+    pub(super) throttle: Option<Throttle>,
     /// When its socket was asked for, and how many requests it has taken since.
     pub(super) opened: Stamp,
     pub(super) served: u32,
@@ -48,35 +63,24 @@ pub(super) struct Connection {
     /// Which of the route's addresses it goes to, and how many have been tried for this request.
     pub(super) address: usize,
     pub(super) tried: usize,
-    pub(super) exchange: Exchange,
     pub(super) due: Due,
     /// The request and how much of it the kernel has.
     pub(super) request: Vec<u8>,
     /// What the request was written from, if it is one of a trace.
     pub(super) entry: Option<Box<Entry>>,
     pub(super) written: usize,
-    pub(super) is_sent: bool,
     /// The socket served a request before this one.
     pub(super) reused: bool,
-    pub(super) watches_writes: bool,
-    pub(super) read_no: u64,
-    pub(super) last_read: Stamp,
-    /// Read number of the last content event.
-    pub(super) last_content_read: u64,
     /// Segments that the kernel had sent again when last asked.
     pub(super) retransmits: u64,
     /// When the deadline wheel looks at this slot next.
     pub(super) looked_at: Stamp,
-    /// The limit that was running when the wheel was last told.
-    pub(super) watched: Option<TimeoutPhase>,
     /// Stamps of the content events, where they are kept.
     pub(super) times: Vec<u64>,
     /// How often the slot has sent a request, so that an alarm knows its own.
     pub(super) uses: u32,
     /// How long after it was sent the request is given up, if it is.
     pub(super) leaves_after: Option<Duration>,
-    /// How fast its user reads, if slowly.
-    pub(super) throttle: Option<Throttle>,
     /// It is not watched until its user may read again.
     pub(super) paused: bool,
     /// What was answered, where a later turn repeats it.
@@ -118,6 +122,14 @@ impl Connection {
             paused: false,
             reply: Reply::default(),
         }
+    }
+
+    /// Has what a read needs brought into the cache. With hundreds of streams none of it is there when an event comes, and the
+    /// dozen waits for memory, one after the other, would cost more than all that is done with it.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.generation);
+        self.exchange.prefetch();
     }
 
     /// What its connections are kept by when idle: the route, and apart from the others those with little room to receive.

@@ -37,8 +37,10 @@ use crate::workload::arrival;
 
 /// How often a live view is told.
 const TICK: Duration = Duration::from_millis(250);
-/// How often the coordinator looks at the user's wishes.
+/// How often the coordinator looks whether the level may begin, or be ended by what is seen in it.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often it looks at the user's wishes meanwhile: it may share a core with a shard.
+const GLANCE: Duration = Duration::from_millis(125);
 /// From the word to start to the start: every shard is awake by then.
 const START_LEAD: Duration = Duration::from_millis(2);
 
@@ -277,7 +279,8 @@ impl LoadEngine {
         };
         let (mut prepared, mut next_tick, mut samples_due, mut overdue) = (0, Stamp::ZERO, 0, 0);
         while outcome.reports.len() < working {
-            match self.replies.recv_timeout(LOOK) {
+            let is_watched = watch.is_some() || leg.signal.start().is_none();
+            match self.replies.recv_timeout(if is_watched { LOOK } else { GLANCE }) {
                 Ok(Reply::Prepared) => {
                     prepared += 1;
                     match &agreed {

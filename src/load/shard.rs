@@ -50,6 +50,8 @@ pub(crate) use work::Work;
 /// How many events are handled before the schedule is looked at again: some 10 us of work.
 const EVENTS_BETWEEN_SENDS: usize = 8;
 const READ_BYTES: usize = 64 << 10;
+/// A wait that took longer has found nothing ready.
+const SLEPT: Duration = Duration::from_micros(50);
 
 /// The lasting parts of a shard: what outlives a leg.
 #[derive(Debug)]
@@ -83,6 +85,8 @@ pub(super) struct Shard {
     core: Option<u32>,
     /// The wall clock, where the kernel stamps what arrives.
     wall: Option<Wall>,
+    /// When anything was read last.
+    last_read: Stamp,
 }
 
 /// Everything a shard thread needs to begin.
@@ -97,6 +101,27 @@ pub(super) struct Equipment {
     pub(super) spool: Option<SpoolSender>,
     /// The kernel stamps what arrives.
     pub(super) stamped: bool,
+}
+
+/// What a turn found that had nothing left to do and went to sleep: as long as nothing is sent and nothing ends, there is
+/// nothing to do before `until` but to read.
+#[derive(Clone, Copy, Debug)]
+struct Calm {
+    after: Done,
+    until: Stamp,
+}
+
+/// What had been done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Done {
+    sent: u64,
+    ended: u64,
+}
+
+impl Done {
+    fn of(work: &Work) -> Done {
+        Done { sent: work.check.sent, ended: work.records }
+    }
 }
 
 impl Shard {
@@ -125,6 +150,7 @@ impl Shard {
             spool: equipment.spool,
             core: equipment.core,
             wall: equipment.stamped.then(|| Wall::new(now, clock.wall_offset())),
+            last_read: now,
         }
     }
 
@@ -182,7 +208,6 @@ impl Shard {
         let mut work = Work::new(Arc::clone(&leg), agenda, requests);
         work.check.core = self.core;
         work.showing = Showing::new(self.live.clone(), leg.phase, self.gauges.read().events);
-        work.prepare_check(self.wall.is_some());
         self.warm(&mut work).await?;
         // The coordinator may have given up meanwhile; then there is nobody to tell.
         let _ = replies.send(Reply::Prepared);
@@ -226,25 +251,43 @@ impl Shard {
     }
 
     async fn work_off(&mut self, work: &mut Work, replies: &Sender<Reply>) -> io::Result<()> {
+        let mut calm: Option<Calm> = None;
+        // When the wait before this turn began to look at what is ready.
+        let mut waited = None;
         loop {
-            self.burn(work);
-            let turn = self.pace.clock().now();
+            let turn = waited.take().unwrap_or_else(|| self.pace.clock().now());
             let count = self.pace.poll()?;
+            let mut called = false;
+            self.expect(0);
             for place in 0..count {
-                if let Some(ready) = self.pace.ready(place) {
-                    self.on_ready(work, ready);
+                self.expect(place + 1);
+                match self.pace.ready(place) {
+                    Some(ready) => self.on_ready(work, ready),
+                    None => called = true,
                 }
                 if place % EVENTS_BETWEEN_SENDS == EVENTS_BETWEEN_SENDS - 1 {
                     self.send_due(work);
                     self.ring(work);
                 }
             }
-            self.send_due(work);
-            self.ring(work);
             if count < crate::pace::BATCH {
                 // What was not ready then had nothing to read.
                 work.caught_up = turn;
             }
+            // The usual turn reads parts of answers that go on, which changes nothing of what is done and waited for below.
+            if let Some(calm) = &calm
+                && !called
+                && (1..crate::pace::BATCH).contains(&count)
+                && calm.after == Done::of(work)
+                && self.alarms.next().min(self.deadlines.next()) >= calm.until
+                && self.last_read + crate::pace::LEAD < calm.until
+            {
+                waited = Some(self.wait(work, self.last_read).await?);
+                continue;
+            }
+            self.burn(work);
+            self.send_due(work);
+            self.ring(work);
             let now = self.pace.clock().now();
             self.tick(work, now);
             self.check_deadlines(work, now);
@@ -270,10 +313,32 @@ impl Shard {
                 let tick = work.next_tick + crate::pace::LEAD;
                 let until =
                     next.min(self.deadlines.next()).min(self.alarms.next()).min(work.next_end()).min(tick);
-                self.pace.idle(until).await?;
-                work.caught_up = self.pace.clock().now();
+                calm = self.pace.prepare(until)?.then(|| Calm { after: Done::of(work), until });
+                if calm.is_some() {
+                    waited = Some(self.wait(work, now).await?);
+                }
             }
         }
+    }
+
+    /// Sleeps until something happens, having looked at the clock at `now`; since when, at the latest, nothing that the next
+    /// turn finds ready was there.
+    async fn wait(&mut self, work: &mut Work, now: Stamp) -> io::Result<Stamp> {
+        self.pace.wait().await?;
+        let woken = self.pace.clock().now();
+        // What was there before the wait was not waited for.
+        if woken - now <= SLEPT {
+            return Ok(now);
+        }
+        work.caught_up = woken;
+        Ok(woken)
+    }
+
+    /// Event number `place` of this turn comes next: what its connection keeps is brought into the cache meanwhile.
+    #[inline]
+    fn expect(&self, place: usize) {
+        let connection = self.pace.upcoming(place).and_then(|token| self.connections.get(slot_in(token)));
+        connection.into_iter().for_each(Connection::prefetch);
     }
 
     /// Slot and generation in one number, for the epoll and the wheel.
@@ -283,10 +348,15 @@ impl Shard {
 
     /// The slot that a token means, unless it has changed hands since.
     fn slot_of(&self, token: u64) -> Option<usize> {
-        let slot = (token & u64::from(u32::MAX)) as usize;
+        let slot = slot_in(token);
         let connection = self.connections.get(slot)?;
         (u64::from(connection.generation & GENERATION_MASK) == token >> 32).then_some(slot)
     }
+}
+
+/// The slot that a token meant when it was made.
+fn slot_in(token: u64) -> usize {
+    (token & u64::from(u32::MAX)) as usize
 }
 
 /// The highest tokens are the pace's own.

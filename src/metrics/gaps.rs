@@ -3,17 +3,19 @@
 //! Owned by the connection that serves the request and reused for the next; pooled by `tally`.
 
 use crate::stats::{Histogram, Totals};
+use crate::sys::prefetch::prefetch;
 
 /// The gaps between the content events of one request, by one kind of stamp.
 ///
 /// Each costs 2 bytes, its bucket in a [`Histogram`]; the totals beside them are exact. With several choices the
 /// gaps of each are taken per choice and all are recorded here.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[repr(C)]
 pub struct Gaps {
     /// Bucket of each gap, in order; [`JOINED`] for a gap between two events of one read, which is zero by the stamps.
     codes: Vec<u16>,
-    totals: Totals,
     overflow: u64,
+    totals: Totals,
     /// Bucket of gap / k, and k, for each event whose tokens are known.
     token_codes: Vec<(u16, u16)>,
     token_totals: Totals,
@@ -63,6 +65,20 @@ impl Gaps {
         self.token_codes.clear();
         (self.totals, self.overflow) = (Totals::new(), 0);
         (self.token_totals, self.token_overflow) = (Totals::new(), 0);
+    }
+
+    /// Has what recording a gap changes in this struct brought into the cache.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.codes);
+        prefetch(&self.totals);
+    }
+
+    /// The same for the place of the next gap.
+    #[inline]
+    pub fn prefetch_next(&self) {
+        // The one after the last may lie in a line that nothing has been written to yet; the last is near enough.
+        self.codes.last().into_iter().for_each(prefetch);
     }
 
     /// Records a gap of `ns`.

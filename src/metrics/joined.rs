@@ -28,13 +28,6 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Allocates the buckets now, so that the first lump costs what others do.
-    pub fn prepare(&mut self) {
-        self.sums.prepare();
-        self.low.prepare();
-        self.high.prepare();
-    }
-
     /// Adds the lumps of a request.
     pub fn add(&mut self, gaps: &Gaps) {
         gaps.lumps().for_each(|lump| self.add_lump(lump));

@@ -287,9 +287,7 @@ impl Row {
 
 impl Open {
     fn new(place: usize) -> Open {
-        let mut histograms: [Histogram; 4] = Default::default();
-        histograms.iter_mut().for_each(Histogram::prepare);
-        Open { place, histograms, counts: Row::default() }
+        Open { place, histograms: Default::default(), counts: Row::default() }
     }
 
     fn add(&mut self, record: &Record, gaps: &[u16], totals: &Totals) {

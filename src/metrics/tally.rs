@@ -32,7 +32,7 @@ pub struct Tally {
     window: Population,
     /// End of the last request that was not cancelled.
     last_end: Option<Stamp>,
-    /// One for each metric, by its place; those never used have no buckets.
+    /// One for each metric, by its place.
     histograms: [Histogram; Metric::COUNT],
     /// The same of requests planned before the window: wanted only where the level is cut short and is then reported
     /// whole.
@@ -51,28 +51,13 @@ pub struct Population {
     pub tokens: Tokens,
 }
 
-/// Those that only some runs have values of. The buckets of all others are there before the first request ends,
-/// since allocating a quarter MiB each while others stream would show in their gaps.
-const OPTIONAL: [Metric; 4] = [Metric::ItlKernel, Metric::ItlToken, Metric::TpotAdj, Metric::TtftKernel];
-
 impl Tally {
-    /// A tally of a level whose first planned send is at `start`, ready to be filled: about 5 MiB.
+    /// A tally of a level whose first planned send is at `start`, ready to be filled.
     #[must_use]
     pub fn new(start: Stamp) -> Tally {
         let mut tally = Tally { start, ..Tally::default() };
         tally.series.prepare();
-        for metric in Metric::ALL.into_iter().filter(|metric| !OPTIONAL.contains(metric)) {
-            tally.histograms[metric as usize].prepare();
-        }
-        tally.joined[0].prepare();
         tally
-    }
-
-    /// Touches the memory of an empty tally, so that a process is as large at the beginning of a level as at its end.
-    pub fn touch(&mut self) {
-        for metric in Metric::ALL.into_iter().filter(|metric| !OPTIONAL.contains(metric)) {
-            self.histograms[metric as usize].touch();
-        }
     }
 
     /// Moves the origin of an empty tally to `start`: its memory is made ready before the start is known.
@@ -141,13 +126,6 @@ impl Tally {
     pub fn delay(&mut self, by: Duration) {
         self.series.delay(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX));
         self.last_end = self.last_end.map(|at| at + by);
-    }
-
-    /// Makes the buckets ready that only kernel stamps fill.
-    pub fn prepare_for_kernel_stamps(&mut self) {
-        self.histograms[Metric::TtftKernel as usize].prepare();
-        self.histograms[Metric::ItlKernel as usize].prepare();
-        self.joined[1].prepare();
     }
 
     /// Drops what rests on kernel stamps, because they were found to be worth nothing: all metrics of content events if

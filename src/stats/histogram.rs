@@ -1,7 +1,8 @@
 //! The one histogram of the program: nanoseconds, three significant digits, up to an hour.
 //!
-//! Wraps `hdrhistogram`, whose buckets and stored form other tools read. What the buckets cannot tell exactly
-//! ([`Totals`], the number of values beyond the range) is kept beside them, and ranks are integers.
+//! Its buckets and its stored form are those of `hdrhistogram`, which other tools read; the counts are kept in less memory
+//! while they are counted. What the buckets cannot tell exactly ([`Totals`], the number of values beyond the range) is kept
+//! beside them, and ranks are integers.
 
 use std::fmt;
 
@@ -12,21 +13,27 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use crate::stats::quantile::Quantile;
 use crate::stats::totals::Totals;
 
+mod rows;
 mod stored;
+#[cfg(test)]
+mod tests;
+
+use rows::Rows;
 
 /// A histogram of durations in nanoseconds, all of one shape, so that any two can be added.
 ///
 /// Values up to [`Histogram::HIGHEST_NS`] fall into buckets whose width is at most 1/1024 of the value (1 ns below
 /// 2048 ns). A larger value is counted in the bucket of the highest one and in [`Histogram::overflow`]; the totals
-/// keep it as it is. The 264 KiB of buckets are allocated with the first value, or by [`Histogram::prepare`].
+/// keep it as it is. Memory: 8 KiB for each power of two that there are values above, from the first of these on.
 #[derive(Clone, Default)]
 pub struct Histogram {
-    counts: Option<Box<Counts>>,
+    counts: Option<Box<Rows>>,
     totals: Totals,
     overflow: u64,
 }
 
-type Counts = hdrhistogram::Histogram<u64>;
+/// The form of `hdrhistogram`, in which it is written and read.
+type Hdr = hdrhistogram::Histogram<u64>;
 
 /// One bucket that holds values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,21 +66,10 @@ impl Histogram {
         Histogram { counts: None, totals: Totals::new(), overflow: 0 }
     }
 
-    /// Allocates the buckets now, so that the first value costs what the others do.
-    pub fn prepare(&mut self) {
-        self.counts_mut();
-    }
-
-    /// Allocates the buckets of an empty histogram and touches all of their memory: what pages it takes is then known, and
-    /// does not grow with every value that has not been seen before.
-    pub fn touch(&mut self) {
-        self.counts_mut().reset();
-    }
-
     /// Forgets the values, keeps the memory.
     pub fn clear(&mut self) {
         if let Some(counts) = &mut self.counts {
-            counts.reset();
+            counts.clear();
         }
         (self.totals, self.overflow) = (Totals::new(), 0);
     }
@@ -94,7 +90,7 @@ impl Histogram {
         if ns > Histogram::HIGHEST_NS {
             self.overflow = self.overflow.saturating_add(count);
         }
-        self.counts_mut().saturating_record_n(ns.min(Histogram::HIGHEST_NS), count);
+        self.counts_mut().add(Histogram::bucket_of(ns), count);
     }
 
     /// Counts `ns`, and for a value above `interval` also `ns - interval`, `ns - 2 * interval`, ... down to
@@ -120,8 +116,7 @@ impl Histogram {
     /// [`Histogram::add_totals`]. A code beyond that of [`Histogram::HIGHEST_NS`] counts as that.
     #[inline]
     pub fn record_bucket(&mut self, code: u16, count: u64) {
-        let code = code.min(Histogram::LAST);
-        self.counts_mut().saturating_record_n(Histogram::bucket_lowest(code), count);
+        self.counts_mut().add(code.min(Histogram::LAST), count);
     }
 
     /// Adds the exact totals of values that [`Histogram::record_bucket`] counted.
@@ -134,7 +129,7 @@ impl Histogram {
     pub fn merge(&mut self, other: &Histogram) {
         self.add_totals(&other.totals, other.overflow);
         if let Some(counts) = &other.counts {
-            self.counts_mut().add(&**counts).expect("all histograms have one shape");
+            self.counts_mut().merge(counts);
         }
     }
 
@@ -150,7 +145,7 @@ impl Histogram {
         let mut gone = removed.buckets().peekable();
         for Bucket { lowest, count, .. } in all.buckets() {
             let taken = gone.next_if(|bucket| bucket.lowest == lowest).map_or(0, |bucket| bucket.count);
-            exchanged.counts_mut().saturating_record_n(lowest, count.saturating_sub(taken));
+            exchanged.record_bucket(Histogram::bucket_of(lowest), count.saturating_sub(taken));
         }
         exchanged.totals = exchanged.totals_of_buckets();
         exchanged.overflow = self.overflow;
@@ -190,14 +185,14 @@ impl Histogram {
     /// too low but for values beyond the range. `None` if the histogram is empty.
     #[must_use]
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
-        self.at_rank(quantile.rank(self.counts.as_ref()?.len()))
+        self.at_rank(quantile.rank(self.counted()?))
     }
 
     /// [`Histogram::quantile`] as it is printed: never above the exact maximum nor below the exact minimum, which the ends
     /// of their buckets are.
     #[must_use]
     pub fn shown_quantile(&self, quantile: Quantile) -> Option<u64> {
-        self.shown_at_rank(quantile.rank(self.counts.as_ref()?.len()))
+        self.shown_at_rank(quantile.rank(self.counted()?))
     }
 
     /// [`Histogram::at_rank`] within the exact extremes.
@@ -221,13 +216,10 @@ impl Histogram {
 
     /// The buckets that hold values, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        self.counts.iter().flat_map(|counts| {
-            let codes = Histogram::bucket_of(counts.min())..=Histogram::bucket_of(counts.max());
-            codes.filter_map(|code| {
-                let lowest = Histogram::bucket_lowest(code);
-                let count = counts.count_at(lowest);
-                (count > 0).then(|| Bucket { lowest, highest: Histogram::bucket_highest(code), count })
-            })
+        self.counts.iter().flat_map(|counts| counts.iter()).map(|(code, count)| Bucket {
+            lowest: Histogram::bucket_lowest(code),
+            highest: Histogram::bucket_highest(code),
+            count,
         })
     }
 
@@ -261,17 +253,13 @@ impl Histogram {
     /// The histogram in the compressed form of HdrHistogram V2, as base64: the buckets, not the totals.
     #[must_use]
     pub fn to_base64(&self) -> String {
-        let empty;
-        let counts: &Counts = match &self.counts {
-            Some(counts) => counts,
-            None => {
-                empty = new_counts();
-                &empty
-            }
-        };
+        let mut counts = new_hdr();
+        for Bucket { lowest, count, .. } in self.buckets() {
+            counts.saturating_record_n(lowest, count);
+        }
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
-            .serialize(counts, &mut bytes)
+            .serialize(&counts, &mut bytes)
             .expect("writing to memory does not fail, and counts stay below 2^63");
         BASE64_STANDARD.encode(bytes)
     }
@@ -287,7 +275,7 @@ impl Histogram {
     /// See [`DecodeError`].
     pub fn from_base64(text: &str) -> Result<Histogram, DecodeError> {
         let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| DecodeError::Base64)?;
-        let foreign: Counts =
+        let foreign: Hdr =
             Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|_| DecodeError::Format)?;
         if foreign.low() != 1 || foreign.sigfig() != Histogram::DIGITS {
             return Err(DecodeError::Shape);
@@ -296,7 +284,9 @@ impl Histogram {
             return Err(DecodeError::Range);
         }
         let mut read = Histogram::new();
-        read.counts_mut().add(&foreign).map_err(|_| DecodeError::Range)?;
+        for step in foreign.iter_recorded() {
+            read.record_bucket(Histogram::bucket_of(step.value_iterated_to()), step.count_at_value());
+        }
         read.totals = read.totals_of_buckets();
         Ok(read)
     }
@@ -310,7 +300,7 @@ impl Histogram {
     /// What is not base64, or no HdrHistogram of version 2.
     pub fn from_foreign(text: &str, scale: u64) -> Result<Histogram, DecodeError> {
         let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| DecodeError::Base64)?;
-        let foreign: Counts =
+        let foreign: Hdr =
             Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|_| DecodeError::Format)?;
         let mut read = Histogram::new();
         let mut totals = Totals::new();
@@ -336,13 +326,18 @@ impl Histogram {
     }
 
     #[inline]
-    fn counts_mut(&mut self) -> &mut Counts {
-        self.counts.get_or_insert_with(|| Box::new(new_counts()))
+    fn counts_mut(&mut self) -> &mut Rows {
+        self.counts.get_or_insert_with(|| Box::new(Rows::new()))
+    }
+
+    /// Number of values in the buckets; `None` without any.
+    fn counted(&self) -> Option<u64> {
+        self.counts.as_ref().map(|counts| counts.n()).filter(|n| *n > 0)
     }
 }
 
-fn new_counts() -> Counts {
-    Counts::new_with_bounds(1, Histogram::HIGHEST_NS, Histogram::DIGITS)
+fn new_hdr() -> Hdr {
+    Hdr::new_with_bounds(1, Histogram::HIGHEST_NS, Histogram::DIGITS)
         .expect("the bounds are constant and valid")
 }
 
@@ -353,7 +348,7 @@ impl PartialEq for Histogram {
             && self.overflow == other.overflow
             && match (&self.counts, &other.counts) {
                 (Some(ours), Some(theirs)) => ours == theirs,
-                (Some(only), None) | (None, Some(only)) => only.is_empty(),
+                (Some(only), None) | (None, Some(only)) => only.n() == 0,
                 (None, None) => true,
             }
     }
@@ -396,215 +391,3 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rng;
-    use crate::stats::quantile;
-
-    /// Values spread over all magnitudes, with zeros and repeats.
-    fn values(seed: u64, n: usize) -> Vec<u64> {
-        let mut stream = rng::stream(seed, rng::Purpose::Choice, 0);
-        (0..n)
-            .map(|_| {
-                let magnitude = rng::below(&mut stream, 42);
-                (rng::unit(&mut stream) * (1_u64 << magnitude) as f64) as u64
-            })
-            .map(|ns| ns.min(Histogram::HIGHEST_NS))
-            .collect()
-    }
-
-    fn of(values: &[u64]) -> Histogram {
-        let mut histogram = Histogram::new();
-        values.iter().for_each(|ns| histogram.record(*ns));
-        histogram
-    }
-
-    #[test]
-    fn codes_are_the_buckets_of_the_wrapped_crate() {
-        let reference = new_counts();
-        assert_eq!(reference.distinct_values(), usize::from(Histogram::BUCKETS));
-        let edges = (0..42).flat_map(|bits| {
-            let power = 1_u64 << bits;
-            [power - 1, power, power + 1, power + power / 2]
-        });
-        for ns in values(3, 2000).into_iter().chain(edges).map(|ns| ns.min(Histogram::HIGHEST_NS)) {
-            let code = Histogram::bucket_of(ns);
-            assert_eq!(Histogram::bucket_lowest(code), reference.lowest_equivalent(ns), "{ns}");
-            assert_eq!(Histogram::bucket_highest(code), reference.highest_equivalent(ns), "{ns}");
-        }
-    }
-
-    #[test]
-    fn foreign_histograms_are_read_in_their_unit_and_digits() {
-        let own = of(&[1, 5_000, 5_000, 70_000_000]);
-        assert_eq!(Histogram::from_foreign(&own.to_base64(), 1).unwrap().counts, own.counts);
-        // Microseconds of two digits: 1000 shares a bucket of 8 with its neighbours, and 3000 ns one of ours with 3001.
-        let mut coarse = Counts::new_with_bounds(1, 1_000_000, 2).unwrap();
-        coarse.record_n(3, 2).unwrap();
-        coarse.record(1_000).unwrap();
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&coarse, &mut bytes).unwrap();
-        let read = Histogram::from_foreign(&BASE64_STANDARD.encode(bytes), 1_000).unwrap();
-        assert_eq!((read.n(), read.quantile(Quantile::P50)), (3, Some(3_001)));
-        let highest = coarse.highest_equivalent(1_000) * 1_000;
-        assert_eq!(read.at_rank(3), Some(Histogram::bucket_highest(Histogram::bucket_of(highest))));
-        assert_eq!(Histogram::from_foreign("*", 1), Err(DecodeError::Base64));
-        assert_eq!(Histogram::from_foreign("AAAA", 1), Err(DecodeError::Format));
-    }
-
-    #[test]
-    fn codes_follow_each_other_without_gap() {
-        for code in 0..Histogram::BUCKETS - 1 {
-            assert_eq!(Histogram::bucket_highest(code) + 1, Histogram::bucket_lowest(code + 1));
-            if Histogram::bucket_lowest(code) <= Histogram::HIGHEST_NS {
-                assert_eq!(Histogram::bucket_of(Histogram::bucket_lowest(code)), code);
-            }
-        }
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_sorted_list_up_to_the_bucket() {
-        for (seed, n) in [(1, 1), (2, 2), (3, 10), (4, 99), (5, 1000), (6, 2500)] {
-            let mut sorted = values(seed, n);
-            let histogram = of(&sorted);
-            sorted.sort_unstable();
-            for parts in (0..=100_000).step_by(9_990).chain([99_900, 99_000, 50_000, 100_000]) {
-                let q = Quantile::from_parts(parts).unwrap();
-                let exact = quantile::nearest_rank(&sorted, q).unwrap();
-                let bucket = Histogram::bucket_of(exact);
-                assert_eq!(histogram.quantile(q), Some(Histogram::bucket_highest(bucket)), "n {n} {q}");
-            }
-        }
-        assert_eq!(Histogram::new().quantile(Quantile::P50), None);
-    }
-
-    #[test]
-    fn a_reported_quantile_is_at_most_a_thousandth_too_high() {
-        for ns in values(8, 2000) {
-            let shown = of(&[ns]).quantile(Quantile::P50).unwrap();
-            assert!(shown >= ns && (shown - ns) as f64 <= ns as f64 / 1000.0, "{ns} {shown}");
-        }
-    }
-
-    #[test]
-    fn what_is_shown_lies_between_the_exact_extremes() {
-        let histogram = of(&[195_905; 100]);
-        assert_eq!(histogram.quantile(Quantile::P99), Some(195_967), "the end of the bucket");
-        assert_eq!(histogram.shown_quantile(Quantile::P99), Some(195_905));
-        assert_eq!((histogram.shown_at_rank(100), histogram.shown_at_rank(101)), (Some(195_905), None));
-        // Below the maximum's bucket nothing changes.
-        let two = of(&[195_905, 1_000_000]);
-        assert_eq!(two.shown_quantile(Quantile::P50), Some(195_967));
-        // What the buckets cannot hold is at least what it is known to be.
-        let beyond = of(&[Histogram::HIGHEST_NS * 3]);
-        assert_eq!(beyond.shown_quantile(Quantile::P50), Some(Histogram::HIGHEST_NS * 3));
-        assert_eq!(Histogram::new().shown_quantile(Quantile::P50), None);
-    }
-
-    #[test]
-    fn an_overflow_is_clamped_and_counted() {
-        let histogram = of(&[5, Histogram::HIGHEST_NS, Histogram::HIGHEST_NS + 1, u64::MAX]);
-        assert_eq!(histogram.overflow(), 2);
-        assert_eq!(histogram.n(), 4);
-        assert_eq!(histogram.totals().max(), Some(u64::MAX));
-        let last = Histogram::bucket_highest(Histogram::LAST);
-        assert_eq!(histogram.quantile(Quantile::MAX), Some(last));
-        assert_eq!(Histogram::bucket_of(u64::MAX), Histogram::bucket_of(Histogram::HIGHEST_NS));
-    }
-
-    #[test]
-    fn merging_histograms_is_recording_both() {
-        let (left, right) = (values(10, 700), values(11, 900));
-        let all = of(&[left.clone(), right.clone()].concat());
-        let (mut a, mut b) = (of(&left), of(&right));
-        let before = a.clone();
-        a.merge(&b);
-        b.merge(&before);
-        assert_eq!(a, all);
-        assert_eq!(b, all);
-        a.merge(&Histogram::new());
-        assert_eq!(a, all);
-        assert_ne!(a, before);
-    }
-
-    #[test]
-    fn bucket_codes_lose_nothing_against_the_histogram() {
-        let list = values(12, 800);
-        let (mut by_code, mut totals) = (Histogram::new(), Totals::new());
-        for ns in &list {
-            by_code.record_bucket(Histogram::bucket_of(*ns), 1);
-            totals.record(*ns);
-        }
-        by_code.add_totals(&totals, 0);
-        assert_eq!(by_code, of(&list));
-        by_code.record_bucket(u16::MAX, 1);
-        assert_eq!(by_code.at_rank(801), Some(Histogram::bucket_highest(Histogram::LAST)));
-    }
-
-    #[test]
-    fn a_repeated_value_is_that_many_values() {
-        let mut once = Histogram::new();
-        once.record_n(1_234_567, 3);
-        once.record_n(9, 0);
-        assert_eq!(once, of(&[1_234_567; 3]));
-    }
-
-    #[test]
-    fn correction_fills_in_down_to_the_interval() {
-        let mut filled = Histogram::new();
-        filled.record_corrected(350, 100);
-        filled.record_corrected(99, 100);
-        filled.record_corrected(7, 0);
-        assert_eq!(filled, of(&[350, 250, 150, 99, 7]));
-        let mut exact = Histogram::new();
-        exact.record_corrected(200, 100);
-        assert_eq!(exact, of(&[200, 100]));
-    }
-
-    #[test]
-    fn the_stored_form_comes_back() {
-        for list in [vec![], vec![0], vec![Histogram::HIGHEST_NS], values(20, 500)] {
-            let histogram = of(&list);
-            let read = Histogram::from_base64(&histogram.to_base64()).unwrap();
-            assert_eq!(read.clone().with_totals(*histogram.totals(), 0), histogram);
-            assert_eq!(read.n(), histogram.n());
-        }
-    }
-
-    #[test]
-    fn other_hdr_tools_and_we_read_each_other() {
-        let mut theirs = Counts::new_with_bounds(1, 60_000_000, 3).unwrap();
-        theirs.record_n(50_000, 7).unwrap();
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&theirs, &mut bytes).unwrap();
-        let ours = Histogram::from_base64(&BASE64_STANDARD.encode(&bytes)).unwrap();
-        assert_eq!(
-            ours.buckets().collect::<Vec<_>>(),
-            [Bucket { lowest: 49_984, highest: 50_015, count: 7 }]
-        );
-        assert_eq!(ours.totals().sum(), 7 * 50_000);
-
-        let bytes = BASE64_STANDARD.decode(of(&[50_000; 7]).to_base64()).unwrap();
-        let read: Counts = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-        assert_eq!((read.len(), read.max()), (7, 50_015));
-        assert!(of(&[1]).to_base64().starts_with("HISTFAA"), "the mark that readers of HDR logs look for");
-    }
-
-    #[test]
-    fn what_is_no_histogram_of_ours_is_refused() {
-        let stored = |counts: &Counts| {
-            let mut bytes = Vec::new();
-            V2DeflateSerializer::new().serialize(counts, &mut bytes).unwrap();
-            Histogram::from_base64(&BASE64_STANDARD.encode(bytes))
-        };
-        assert_eq!(Histogram::from_base64("*"), Err(DecodeError::Base64));
-        assert_eq!(Histogram::from_base64(""), Err(DecodeError::Format));
-        assert_eq!(Histogram::from_base64("HISTFAAAAA=="), Err(DecodeError::Format));
-        assert_eq!(stored(&Counts::new_with_bounds(1, 1000, 2).unwrap()), Err(DecodeError::Shape));
-        let mut days = Counts::new_with_bounds(1, 1 << 50, 3).unwrap();
-        days.record(1 << 49).unwrap();
-        assert_eq!(stored(&days), Err(DecodeError::Range));
-    }
-}

@@ -16,17 +16,27 @@ pub(crate) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 impl Shard {
-    /// Settles a request whose exchange is over.
+    /// Goes on with a request, or settles it if its exchange is over.
     pub(super) fn after(&mut self, work: &mut Work, slot: usize, progress: Progress) {
+        match progress {
+            Progress::Pending => self.go_on_waiting(work, slot, self.pace.clock().now()),
+            Progress::Over => self.settle(work, slot),
+        }
+    }
+
+    /// More has to come on `slot`. Another limit may run from here on, and it may be shorter than the one being watched.
+    #[inline]
+    pub(super) fn go_on_waiting(&mut self, work: &mut Work, slot: usize, now: Stamp) {
+        let connection = &self.connections[slot];
+        if connection.exchange.waiting_for().phase != connection.watched {
+            self.watch_deadline(work, slot, now);
+        }
+    }
+
+    /// Settles a request whose exchange is over.
+    pub(super) fn settle(&mut self, work: &mut Work, slot: usize) {
         let now = self.pace.clock().now();
         let connection = &mut self.connections[slot];
-        if progress == Progress::Pending {
-            // Another limit runs from here on, and it may be shorter than the one being watched.
-            if connection.exchange.waiting_for().phase != connection.watched {
-                self.watch_deadline(work, slot, now);
-            }
-            return;
-        }
         let exchange = &connection.exchange;
         let record = work.record_of(exchange, (connection.route, connection.address));
         work.on_done(&record, exchange, &connection.times);

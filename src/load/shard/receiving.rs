@@ -118,6 +118,7 @@ impl Shard {
         }
         let connection = &mut self.connections[slot];
         let Some(socket) = &connection.socket else { return };
+        connection.exchange.prefetch_parts();
         // A read without room for control messages is the quicker one.
         let received = match &self.wall {
             Some(_) => socket.receive_stamped(&mut self.buffer),
@@ -132,6 +133,7 @@ impl Shard {
             Ok(Received::Bytes(count)) => {
                 connection.read_no += 1;
                 connection.last_read = now;
+                self.last_read = now;
                 work.check.reads += 1;
                 work.check.read_bytes += count as u64;
                 work.check.queue_bytes.record(count as u64);
@@ -170,7 +172,10 @@ impl Shard {
         if progress == Progress::Pending && ended {
             return self.on_end_of_connection(work, slot, at.read, true);
         }
-        self.after(work, slot, progress);
+        match progress {
+            Progress::Pending => self.go_on_waiting(work, slot, at.read),
+            Progress::Over => self.settle(work, slot),
+        }
     }
 
     pub(super) fn on_end_of_connection(

@@ -58,6 +58,7 @@ impl Shard {
                 let is_shut = throttle.room(now) == 0;
                 connection.read_no += 1;
                 connection.last_read = now;
+                self.last_read = now;
                 work.check.reads += 1;
                 work.check.read_bytes += count as u64;
                 let at = Arrival { read: now, kernel: None, read_no: connection.read_no, late: false };

@@ -208,21 +208,6 @@ impl Work {
         now.nanos_since(there_since) > LATE_NS || kernel.is_some_and(|at| now.nanos_since(at) > LATE_NS)
     }
 
-    /// Makes memory ready for what a real shard measures of itself.
-    pub(crate) fn prepare_check(&mut self, kernel_stamps: bool) {
-        let check = &mut self.check;
-        for histogram in
-            [&mut check.schedule_delay, &mut check.loop_lag, &mut check.queue_bytes, &mut check.rtt]
-        {
-            histogram.touch();
-        }
-        self.tally.touch();
-        if kernel_stamps {
-            check.receive_lag.touch();
-            self.tally.prepare_for_kernel_stamps();
-        }
-    }
-
     /// What the end of the leg asks for at `now`: nothing more is sent from the planned length on or when the user
     /// says so, and after the grace period what is open is given up.
     pub(crate) fn look_at_end(&mut self, now: Stamp) -> Ending {

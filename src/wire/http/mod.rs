@@ -16,6 +16,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::sys::prefetch::prefetch;
 use body::Body;
 use head::{HeadReader, Parsed};
 
@@ -28,9 +29,10 @@ pub use head::{ContentType, Framing, Head, ShortText};
 ///
 /// The request must not have been a HEAD or a CONNECT: their answers are framed differently.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Response {
-    limits: Limits,
     state: State,
+    limits: Limits,
     reader: HeadReader,
     head: Option<Head>,
 }
@@ -138,6 +140,12 @@ impl Response {
     #[must_use]
     pub fn new(limits: Limits) -> Response {
         Response { limits, state: State::Head, reader: HeadReader::default(), head: None }
+    }
+
+    /// Has what reading a part of the body needs brought into the cache.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.state);
     }
 
     /// Forgets the response, whatever its state, and waits for the next one. The memory for heads is kept.
