@@ -106,7 +106,7 @@ pub struct ShardCheck {
     pub unstamped: u64,
     /// Kernel stamps that would lie after the read that gave them; they count as the read's own.
     pub ahead: u64,
-    /// Smoothed round-trip time of the connection at the end of each request, ns.
+    /// Smoothed round-trip time of the connection at the end of a request, at most ten times a second of each, ns.
     pub rtt: Histogram,
     /// Segments that were sent again.
     pub retransmits: u64,

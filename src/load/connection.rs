@@ -10,6 +10,7 @@ use crate::load::target::TlsRoute;
 use crate::load::throttle::Throttle;
 use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
+use crate::run::ShardCheck;
 use crate::sys::prefetch::prefetch;
 use crate::sys::socket::{Peer, Socket};
 use crate::time::Stamp;
@@ -71,8 +72,9 @@ pub(super) struct Connection {
     pub(super) written: usize,
     /// The socket served a request before this one.
     pub(super) reused: bool,
-    /// Segments that the kernel had sent again when last asked.
-    pub(super) retransmits: u64,
+    /// When the kernel was last asked how the connection does, and how many segments it had sent again by then.
+    asked: Option<Stamp>,
+    retransmits: u64,
     /// When the deadline wheel looks at this slot next.
     pub(super) looked_at: Stamp,
     /// Stamps of the content events, where they are kept.
@@ -112,6 +114,7 @@ impl Connection {
             read_no: 0,
             last_read: Stamp::ZERO,
             last_content_read: u64::MAX,
+            asked: None,
             retransmits: 0,
             looked_at: Stamp::MAX,
             watched: None,
@@ -153,7 +156,7 @@ impl Connection {
             socket.stamp_reads()?;
         }
         self.socket = Some(socket);
-        self.retransmits = 0;
+        (self.asked, self.retransmits) = (None, 0);
         self.state = State::Opening;
         self.reused = false;
         self.served = 0;
@@ -172,6 +175,27 @@ impl Connection {
         self.paused = false;
     }
 
+    /// A request has ended: asks the kernel how the connection does, unless it was asked a short time ago (the call costs as
+    /// much as a read) and will be asked again, since it `goes_on`.
+    pub(super) fn ask_kernel(&mut self, check: &mut ShardCheck, now: Stamp, goes_on: bool) {
+        let is_due = self.asked.is_none_or(|asked| now - asked >= ASKED_AGAIN);
+        if (is_due || !goes_on)
+            && let Some(rtt_ns) = self.count_retransmits(check)
+            && is_due
+        {
+            check.rtt.record(rtt_ns);
+            self.asked = Some(now);
+        }
+    }
+
+    /// Counts what has been sent again since the last time; gives the round-trip time, ns.
+    pub(super) fn count_retransmits(&mut self, check: &mut ShardCheck) -> Option<u64> {
+        let info = self.socket.as_ref()?.tcp_info()?;
+        check.retransmits += info.retransmits.saturating_sub(self.retransmits);
+        self.retransmits = info.retransmits;
+        Some(info.rtt_ns)
+    }
+
     /// Hands the rest of the request to the kernel; `true` once all of it is there.
     pub(super) fn send(&mut self) -> io::Result<bool> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
@@ -184,5 +208,7 @@ pub(super) fn lane(route: usize, slow: bool) -> usize {
     route * LANES + usize::from(slow)
 }
 
+/// How long what the kernel said of a connection is good.
+const ASKED_AGAIN: Duration = Duration::from_millis(100);
 /// Lanes of each route.
 pub(super) const LANES: usize = 2;

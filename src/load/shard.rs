@@ -236,6 +236,9 @@ impl Shard {
         self.alarms.clear();
         self.work_off(&mut work, replies).await?;
         work.check.cpu_ns = thread_cpu_ns() - cpu;
+        for connection in &mut self.connections {
+            let _rtt = connection.count_retransmits(&mut work.check);
+        }
         self.close_sessions();
         if let Some(pools) = &self.pools {
             pools.withdraw(self.place);

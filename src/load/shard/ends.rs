@@ -40,11 +40,8 @@ impl Shard {
         let exchange = &connection.exchange;
         let record = work.record_of(exchange, (connection.route, connection.address));
         work.on_done(&record, exchange, &connection.times);
-        if let Some(info) = connection.socket.as_ref().and_then(|socket| socket.tcp_info()) {
-            work.check.rtt.record(info.rtt_ns);
-            work.check.retransmits += info.retransmits.saturating_sub(connection.retransmits);
-            connection.retransmits = info.retransmits;
-        }
+        let goes_on = connection.is_sent && connection.exchange.reusable();
+        connection.ask_kernel(&mut work.check, now, goes_on);
         self.gauges.on_done(record.outcome);
         let due = connection.due;
         if !connection.is_sent {

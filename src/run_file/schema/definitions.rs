@@ -210,7 +210,7 @@ const LEVEL: &[(&str, &str, &str)] = &[
     (
         "self_check.rtt",
         "ns",
-        "the kernel's smoothed round-trip time of the connection, at the end of each request",
+        "the kernel's smoothed round-trip time of the connection, at the end of a request, at most ten times a second of each",
     ),
     ("self_check.cpu_share", "share", "CPU time of a shard's thread divided by the length of the level"),
     (

@@ -29,7 +29,7 @@ pub struct SelfCheckBlock {
     pub loop_lag: Option<DelayBlock>,
     /// Bytes that waited in the receive queue, read by read.
     pub queue_bytes: Option<BytesBlock>,
-    /// Round-trip time of the connections, at the end of each request.
+    /// Round-trip time of the connections, at the end of a request, at most ten times a second of each.
     pub rtt: Option<DelayBlock>,
     /// Busy share of the busiest shard's thread, 0..=1.
     pub cpu_share_max: Option<f64>,
