@@ -9,6 +9,7 @@ pub mod epoll;
 pub mod host;
 pub mod limits;
 pub mod listener;
+pub mod nvlink;
 pub mod receive;
 mod segment;
 pub mod signals;
