@@ -51,7 +51,7 @@ fn value(field: &nvml::nvmlFieldValue_t) -> Option<u64> {
     unsafe {
         match field.valueType {
             nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT => Some(u64::from(value.uiVal)),
-            nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG => Some(value.ulVal as u64),
+            nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG => Some(value.ulVal),
             nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG => Some(value.ullVal),
             _ => None,
         }
