@@ -52,10 +52,6 @@ use spools::{EXACT_MAX, Spools};
 pub(super) use watching::Lingering;
 use watching::Watching;
 
-/// What is said of a run that the user has ended before anything of it was sent.
-const NOTHING_MEASURED: &str =
-    "ended by the user before the first request: nothing was measured, and nothing is saved";
-
 /// What a session needs beside the plan.
 pub(super) struct Session {
     pub(super) clock: RunClock,
@@ -299,7 +295,7 @@ impl Session {
         let is_empty = || run.levels.iter().all(|level| level.counts.planned == 0);
         if self.library.is_none() && driven.failed.is_none() && run.interrupted && is_empty() {
             spools.discard();
-            return Err(Failure::interrupted(NOTHING_MEASURED));
+            return Err(Failure::unmeasured());
         }
         let Beside { others, records, unseen } = beside;
         // Whatever of it cannot be kept, the rest is kept and shown.
