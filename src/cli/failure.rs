@@ -36,6 +36,13 @@ impl Failure {
         Failure { exit: Exit::Interrupted, sentence: what.to_string() }
     }
 
+    /// The user has ended a run before its first request.
+    pub(super) fn unmeasured() -> Failure {
+        Failure::interrupted(
+            "ended by the user before the first request: nothing was measured, and nothing is saved",
+        )
+    }
+
     /// A file or folder of the user's choice cannot be written: another place cures that, unless the disk is full or broken.
     pub(super) fn unwritable(path: &Path, error: &io::Error) -> Failure {
         Failure { exit: exit_of(error), sentence: format!("{}: {error}", path.display()) }

@@ -63,8 +63,6 @@ pub(super) struct Wish<'a> {
 pub(super) struct Gathering {
     inner: Arc<Inner>,
     thread: Option<JoinHandle<()>>,
-    /// All were there: from then on what stands in the folder is the run's.
-    has_met: bool,
 }
 
 /// Why the processes of a run do not come together.
@@ -214,7 +212,7 @@ impl Gathering {
             move || starts::agree(&inner)
         });
         let thread = thread.map_err(|error| format!("no thread for signs of life: {error}"))?;
-        Ok(Gathering { inner, thread: Some(thread), has_met: false })
+        Ok(Gathering { inner, thread: Some(thread) })
     }
 
     /// Waits until all shares are there and ready to run `plan`, unless `user` ends the wait. Returns what the user should
@@ -231,7 +229,6 @@ impl Gathering {
         inner.write(|sign| sign.plan = Some(told.mark()));
         let notes = if self.is_first() { first::meet(inner, &told, user) } else { other::meet(inner, user) }?;
         inner.write(|sign| sign.stage = Stage::Running);
-        self.has_met = true;
         Ok(notes)
     }
 
@@ -249,8 +246,7 @@ impl Gathering {
         self.inner.share.index == 1
     }
 
-    /// Ends with a share that is saved, or without one. Of a run that has not begun nothing is left once the last of its
-    /// processes is over.
+    /// Ends with a share that is saved, or with one of which something could not be.
     pub(super) fn end(&mut self, failed: Option<&str>) {
         self.stop();
         self.inner.write(|sign| {
@@ -263,9 +259,13 @@ impl Gathering {
                 first.failed = first.failed.take().or_else(said);
             });
         }
-        if failed.is_some() && !self.has_met {
-            place::leave(&self.inner);
-        }
+    }
+
+    /// Ends without a share: nothing was measured here. Of a run of which that is true of all nothing is left once the last of
+    /// its processes is over.
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.end(Some(why));
+        place::leave(&self.inner);
     }
 
     fn stop(&mut self) {

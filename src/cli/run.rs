@@ -25,6 +25,7 @@ use crate::strategy::{Ending, Trial};
 use crate::sys::clock::RunClock;
 use crate::sys::signals::Interrupts;
 use crate::verdict::Verdict;
+use crate::workload::Script;
 
 pub(super) fn main(args: &RunArgs, tool: Tool, typed: Vec<String>) -> Result<Exit, Failure> {
     let clock = RunClock::start();
@@ -64,7 +65,7 @@ pub(super) fn carry_out(
         return print(dry_run::text(&order.plan, script.as_ref())?.trim_end()).map(|()| Exit::Done);
     }
     let mut gathering = together::open(&order, clock)?;
-    match (measure(order, earlier, (clock, typed), gathering.as_mut()), gathering) {
+    match (measure((order, script), earlier, (clock, typed), gathering.as_mut()), gathering) {
         (Ok(mut done), Some(gathering)) => {
             let (lingering, quiet) = (done.finished.lingering.take(), done.session.output.quiet);
             let exit = together::conclude(done, gathering);
@@ -77,7 +78,7 @@ pub(super) fn carry_out(
             conclude(finished, gate)
         }
         (Err(failure), gathering) => {
-            gathering.into_iter().for_each(|mut gathering| gathering.end(Some(&failure.to_string())));
+            gathering.into_iter().for_each(|mut gathering| gathering.give_up(&failure.to_string()));
             Err(failure)
         }
     }
@@ -99,12 +100,11 @@ pub(super) struct Done {
 
 /// Makes all ready, meets those who make the other shares, measures and saves.
 fn measure(
-    order: Order,
+    (order, script): (Order, Option<Script>),
     earlier: Vec<Trial>,
     (clock, typed): (RunClock, Vec<String>),
     gathering: Option<&mut Gathering>,
 ) -> Result<Done, Failure> {
-    let script = script::look(&order.plan)?;
     let Order { mut plan, secrets, output, ready_check_s, .. } = order;
     let gate = Gate { failed_share_max: order.failed_share_max, strict: order.strict };
     if let Some(file) = output.vllm.as_ref().and_then(|vllm| vllm.file.as_ref()) {
@@ -115,7 +115,10 @@ fn measure(
     }
     let files = Files::open(&output, &clock)?;
     let wait = Duration::try_from_secs_f64(ready_check_s).unwrap_or(Duration::MAX);
-    let mut ready = target::ready(&mut plan, script.clone(), &secrets, wait)?;
+    let mut ready = match gathering {
+        None => target::ready(&mut plan, script.clone(), &secrets, wait)?,
+        Some(_) => together::ready(&mut plan, script.clone(), &secrets, wait)?,
+    };
     let memory = Memory::of_user();
     let began = WallTime::from_unix_nanos(clock.epoch_wall_ns());
     ready.facts.seen_before = memory.recall(&plan, began);

@@ -291,6 +291,12 @@ impl Session {
         let Conducted { driven, hunt, observed, interrupts } = conducted;
         let mut beside = Beside::default();
         let mut run = self.assemble(plan, about, (&driven, hunt, &observed), (&spools, &mut beside));
+        // A program that has stopped its own run asks for what there is of it.
+        let is_empty = || run.levels.iter().all(|level| level.counts.planned == 0);
+        if self.library.is_none() && driven.failed.is_none() && run.interrupted && is_empty() {
+            spools.discard();
+            return Err(Failure::unmeasured());
+        }
         let Beside { others, records, unseen } = beside;
         // Whatever of it cannot be kept, the rest is kept and shown.
         let mut failures: Vec<Failure> = driven.failed.map(Failure::from).into_iter().collect();

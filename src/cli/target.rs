@@ -1,6 +1,6 @@
 //! From the plan's endpoints to a target that can be loaded: resolved, ready, with a model, probed.
 
-mod trust;
+pub(super) mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;

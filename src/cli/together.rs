@@ -1,8 +1,10 @@
 //! A run of which this process makes a share beside others: what its launcher has said becomes options, and the last of
 //! the shares makes the one result.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use super::args::RunArgs;
@@ -14,16 +16,19 @@ use super::plan_from_args::{Order, Output, share};
 use super::ranks::{self, Rank};
 use super::run::{Done, conclude as conclude_run, show_run};
 use super::session::Finished;
+use super::target::{self, Ready};
 use super::value::{StartAt, waiting};
 use super::{merge, say};
 use crate::load::agreed::{Agreed, Start};
-use crate::plan::{Error, Plan, Share};
+use crate::plan::{Error, Plan, Secrets, Share};
 use crate::report::progress::Ui;
 use crate::run_file::merge::{MergeError, Options, merge as merge_files};
 use crate::run_file::{Destination, RunFile, WallTime, WriteError};
 use crate::sys::affinity::usable_cores;
 use crate::sys::clock::RunClock;
 use crate::sys::host::Host;
+use crate::sys::signals::Interrupts;
+use crate::workload::Script;
 
 /// Which process of several this is, unless the options or the plan file say that.
 pub(super) fn rank(args: &RunArgs, config: Option<&(&str, String)>) -> Result<Option<Rank>, Failure> {
@@ -132,7 +137,8 @@ fn result_of(output: &Output) -> PathBuf {
     PathBuf::from(output.file.as_deref().unwrap_or_default())
 }
 
-/// Opens the folder in which the shares meet, if they are to.
+/// Opens the folder in which the shares meet, if they are to. From then on the user's wish to stop is noted and no longer ends
+/// the process by itself: what stands in the folder has to say what became of it.
 pub(super) fn open(order: &Order, clock: RunClock) -> Result<Option<Gathering>, Failure> {
     let output = &order.output;
     let is_typed = output.start_at == Some(StartAt::Together);
@@ -153,7 +159,50 @@ pub(super) fn open(order: &Order, clock: RunClock) -> Result<Option<Gathering>, 
         start_at: output.start_at.unwrap_or(StartAt::Together),
         clock,
     };
+    Interrupts::listen().map_err(Failure::own)?;
     Gathering::open(&wish).map(Some).map_err(Failure::bad)
+}
+
+/// How often the user's wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// [`target::ready`] for a process that others wait for. It is done on a thread of its own, for whoever asks a server has to
+/// wait for its answer, and the user does not.
+///
+/// # Errors
+/// Those of [`target::ready`], and that the user has ended the wait; the thread then ends with the process.
+pub(super) fn ready(
+    plan: &mut Plan,
+    script: Option<Script>,
+    secrets: &Secrets,
+    wait: Duration,
+) -> Result<Ready, Failure> {
+    let user = Interrupts::listen().map_err(Failure::own)?;
+    let (tell, told) = channel();
+    let (mut own, secrets) = (plan.clone(), secrets.clone());
+    let thread = std::thread::Builder::new().name("ready".to_owned()).spawn(move || {
+        let ready = target::ready(&mut own, script, &secrets, wait);
+        // Nobody listens if the user has ended the wait.
+        let _ = tell.send(ready.map(|ready| (own, ready)));
+    });
+    let thread = thread.map_err(|error| Failure::own(format!("no thread to ask the server: {error}")))?;
+    while user.count() == 0 {
+        match told.recv_timeout(LOOK) {
+            Ok(done) => {
+                let (changed, ready) = done?;
+                *plan = changed;
+                return Ok(ready);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => {
+                    return Err(Failure::own("the thread that asks the server has ended without a word"));
+                }
+            },
+        }
+    }
+    Err(Failure::interrupted("ended by the user while it waited for the server"))
 }
 
 /// The start of a process that meets no others: at a time, or so long after it is ready.

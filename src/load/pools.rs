@@ -147,6 +147,16 @@ impl Pools {
         may
     }
 
+    /// The request in `place` of the `queued` ones of `shard` waits no more, since it has a connection otherwise; false if it
+    /// has been given one already.
+    pub(super) fn leave(&self, route: usize, shard: usize, (place, queued): (usize, usize)) -> bool {
+        let mut queue = self.pools[route].lock();
+        let waiting = &mut queue.waiting[shard];
+        // The first of them have been given one, and do not know it yet.
+        let given = queued.saturating_sub(waiting.len());
+        place.checked_sub(given).and_then(|place| waiting.remove(place)).is_some()
+    }
+
     /// Takes up one grant of `shard`, if there is one: its oldest waiting request may open a connection.
     pub(super) fn take_grant(&self, route: usize, shard: usize) -> bool {
         let granted = &self.pools[route].shards[shard].granted;
@@ -220,6 +230,24 @@ mod tests {
     }
 
     const T: Stamp = Stamp::ZERO;
+
+    #[test]
+    fn who_has_a_connection_otherwise_waits_no_more() {
+        let pools = pools(1, 2);
+        let at = |ms| Stamp::from_millis(ms);
+        assert_eq!(pools.admit(0, 0, T, false), Admission::Open);
+        for ms in 1..=3 {
+            assert_eq!(pools.admit(0, 0, at(ms), false), Admission::Wait);
+        }
+        assert_eq!(pools.admit(0, 1, at(4), false), Admission::Wait);
+        assert!(pools.leave(0, 0, (1, 3)));
+        // The first is granted, and has not taken it up: of the two that are queued the second waits.
+        pools.on_closed(0, 0, false);
+        assert!(!pools.leave(0, 0, (0, 2)) && pools.leave(0, 0, (1, 2)));
+        assert!(pools.take_grant(0, 0) && !pools.take_grant(0, 0));
+        pools.on_closed(0, 0, false);
+        assert!(pools.take_grant(0, 1), "nobody of the first shard waits any more");
+    }
 
     #[test]
     fn a_shard_takes_its_own_idle_connections_and_opens_up_to_the_limit() {

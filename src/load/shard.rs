@@ -41,6 +41,7 @@ use crate::wire::json::Json;
 
 use resting::OfSessions;
 
+use admitting::Handed;
 pub(crate) use admitting::Queued;
 pub(crate) use ends::REFUSED_PAUSE;
 pub(crate) use hearing::{Ear, Gatherer};
@@ -66,7 +67,9 @@ pub(super) struct Shard {
     /// Idle connections that are kept for the sessions under way.
     of_sessions: OfSessions,
     /// Those that go to a request of ours that waits for one.
-    handed: Vec<u32>,
+    handed: Vec<Handed>,
+    /// One was closed where there may be only so many, so that a request of ours that waits may have got its place.
+    has_closed: bool,
     /// How the plan has connections kept, and the age that they may reach.
     settings: Connections,
     max_age: Option<Duration>,
@@ -136,6 +139,7 @@ impl Shard {
             idle: Vec::new(),
             of_sessions: OfSessions::default(),
             handed: Vec::new(),
+            has_closed: false,
             settings: Connections::default(),
             max_age: None,
             pools: None,
@@ -279,7 +283,7 @@ impl Shard {
             }
             // The usual turn reads parts of answers that go on, which changes nothing of what is done and waited for below.
             if let Some(calm) = &calm
-                && !called
+                && !(called || self.has_closed)
                 && (1..crate::pace::BATCH).contains(&count)
                 && calm.after == Done::of(work)
                 && self.alarms.next().min(self.deadlines.next()) >= calm.until
@@ -295,7 +299,7 @@ impl Shard {
             self.tick(work, now);
             self.check_deadlines(work, now);
             self.check_end(work, now);
-            if !self.handed.is_empty() {
+            if !self.handed.is_empty() || self.has_closed {
                 self.send_due(work);
             }
             let busy = self.connections.iter().filter(|one| one.state == State::Busy);

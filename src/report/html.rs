@@ -50,6 +50,7 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         ("Tried", &view.trials),
         ("As printed", &view.printed),
         ("Parts", &view.groups),
+        ("Shares", &view.shares),
         ("Repeats", &view.repeats),
         ("Turns", &view.turns),
         ("Phases of the stress test", &view.stress),

@@ -28,6 +28,7 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
         &view.trials,
         &view.printed,
         &view.groups,
+        &view.shares,
         &view.repeats,
         &view.turns,
         &view.stress,

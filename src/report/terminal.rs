@@ -52,6 +52,7 @@ pub fn write(view: &View, style: Style, out: &mut impl Write) -> io::Result<()> 
     for further in [
         &view.printed,
         &view.groups,
+        &view.shares,
         &view.repeats,
         &view.turns,
         &view.connections,

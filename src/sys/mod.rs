@@ -9,6 +9,7 @@ pub mod epoll;
 pub mod host;
 pub mod limits;
 pub mod listener;
+pub mod nvlink;
 pub mod prefetch;
 pub mod receive;
 mod segment;

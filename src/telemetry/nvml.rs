@@ -1,8 +1,7 @@
 //! GPUs of this machine, by NVIDIA's library, which is loaded when it is needed.
 //!
 //! A machine without the library has no GPUs that anybody would miss. Counters that a GPU lacks are left out; a GPU that
-//! answers nothing is named. NVLink is told by DCGM alone: NVML's field for all links takes a scope that the wrapper cannot
-//! give.
+//! answers nothing is named. What went over NVLink is one of them: few GPUs have such links, and few drivers count.
 
 use std::ffi::OsStr;
 
@@ -14,6 +13,7 @@ use super::dcgm::throttled;
 use super::exporter::{Probe, Said};
 use super::known::Reading;
 use crate::metrics::Meter;
+use crate::sys::nvlink;
 
 /// Which library, and which of its GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,6 +121,10 @@ fn readings(device: &Device<'_>) -> (Vec<Reading>, Option<NvmlError>) {
     let kb = |kb: u32| f64::from(kb) * 1e3;
     take(Meter::PcieIn, device.pcie_throughput(PcieUtilCounter::Receive).map(kb));
     take(Meter::PcieOut, device.pcie_throughput(PcieUtilCounter::Send).map(kb));
+    match nvlink::moved_bytes(device) {
+        Some(bytes) => take(Meter::Nvlink, Ok(bytes as f64)),
+        None => take(Meter::Nvlink, Err(NvmlError::NotSupported)),
+    }
     match device.current_throttle_reasons() {
         Ok(reasons) => readings.extend(throttled(reasons.bits())),
         Err(error) => {

@@ -60,6 +60,7 @@ mod simulate_args;
 mod slow_client;
 mod soak;
 mod statistics;
+mod sticky;
 mod stress;
 mod telemetry;
 mod textbook;

@@ -6,11 +6,15 @@ use tokload::model::{self, Batching, Serving};
 use tokload::plan::{Load, Plan, Slo};
 use tokload::report::chart::draw::{self, Palette, Size};
 use tokload::report::chart::{self, Chart, Named, Series};
-use tokload::report::view::{Cell, Table};
+use tokload::report::view::{Cell, Row, Table};
 use tokload::report::{Style, View, card, csv, html, markdown, picture, terminal};
 use tokload::run_file::RunFile;
-use tokload::run_file::schema::{ExampleBlock, LevelBlock, Unit, Verbatim};
+use tokload::run_file::schema::{
+    ClockOffset, EnvironmentBlock, ExampleBlock, LevelBlock, LevelShareBlock, MergedBlock, MergedShareBlock,
+    ShareNumbers, Unit, Verbatim,
+};
 use tokload::stats::Quantile;
+use tokload::verdict::Verdict;
 
 use crate::check::builds;
 use crate::run_file::sample;
@@ -54,7 +58,85 @@ fn kinds() -> Vec<(&'static str, RunFile)> {
         ("interrupted", interrupted),
         ("one request", sweep(&[1], 1)),
         ("64 levels", sweep(&many, 3)),
+        ("merged", merged(2)),
     ]
+}
+
+/// A run that is said to be of `of` shares: each a host of its own, and the later the slower. The last has only failures.
+fn merged(of: u32) -> RunFile {
+    let mut run = sample().run;
+    run.judge();
+    let of_run = |share: u32| MergedShareBlock {
+        share,
+        file: format!("run.share-{share}-of-{of}.json"),
+        created: run.created.clone(),
+        label: None,
+        interrupted: false,
+        environment: EnvironmentBlock {
+            host: Some(format!("n{share}")),
+            clock_offset: (share > 1)
+                .then(|| ClockOffset { offset_ns: -40_000_000 * i64::from(share), bound_ns: 1_250_000 }),
+            ..EnvironmentBlock::default()
+        },
+    };
+    let shares = (1..=of).map(of_run).collect();
+    run.merged = Some(MergedBlock { of, missing: Vec::new(), shares, notes: Vec::new() });
+    for level in &mut run.levels {
+        let numbers = ShareNumbers::of(level);
+        let of_level = |share: u32| {
+            let ttft_ms_p99 = Some(f64::from(share) * 100.0);
+            let own = match share {
+                _ if share == of => ShareNumbers {
+                    ok: 0,
+                    failed: 7,
+                    ttft_ms_p50: None,
+                    ttft_ms_p99: None,
+                    itl_ms_p99: None,
+                    verdict: Some(Verdict::Invalid),
+                    ..numbers
+                },
+                _ => ShareNumbers { ttft_ms_p99, ..numbers },
+            };
+            LevelShareBlock {
+                share,
+                of,
+                planned: 7,
+                began_s: Some(0.0),
+                placed_s: 0.0,
+                interrupted: false,
+                host: None,
+                own: Some(own),
+            }
+        };
+        level.shares = Some((1..=of).map(of_level).collect());
+    }
+    run
+}
+
+#[test]
+fn the_hosts_of_a_merged_run_stand_beside_each_other() {
+    let view = View::new(&merged(2), &[], None);
+    let shown = |row: &Row| {
+        (row.label.clone(), row.cells.iter().map(|cell| cell.text().to_owned()).collect::<Vec<_>>())
+    };
+    let rows: Vec<_> = view.shares.rows.iter().map(shown).collect();
+    assert_eq!(rows.len(), 2 * sample().run.levels.len());
+    let (label, cells) = &rows[1];
+    assert_eq!(label, "share 2 on n2, 4 users");
+    // Nothing went well there: no rate, no latency, and a clock that is far ahead of that of share 1.
+    assert_eq!(cells[..7], ["0", "7", "–", "–", "failed", "failed", "–"]);
+    assert_eq!(cells[8..], ["-80.0 ±1.2", "invalid"]);
+    assert_eq!((rows[0].1[5].as_str(), rows[0].1[8].as_str()), ("100.0", "–"));
+    // Of many the slowest, those with failures before all.
+    let many = View::new(&merged(100), &[], None);
+    let labels: Vec<&str> = many.shares.rows.iter().map(|row| row.label.as_str()).collect();
+    assert_eq!(labels.len(), 2 * 32);
+    assert!(
+        labels[0].starts_with("share 69 on n69,") && labels[31].starts_with("share 100 on n100,"),
+        "{labels:?}"
+    );
+    assert!(many.notes.iter().any(|note| note.text.contains("of 100 the 32 with the highest TTFT p99")));
+    assert_eq!(View::new(&sample().run, &[], None).shares.rows, []);
 }
 
 fn alone(run: &RunFile) -> Vec<Chart> {
@@ -86,6 +168,7 @@ fn tables(view: &View) -> Vec<&Table> {
         &view.table,
         &view.trials,
         &view.groups,
+        &view.shares,
         &view.repeats,
         &view.turns,
         &view.servers,

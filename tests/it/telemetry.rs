@@ -275,6 +275,9 @@ fn gpus_of_the_machine_are_read_through_nvidias_library() {
     let looks = all.answered as f64;
     assert!(looks >= 2.0);
     assert_eq!(last(0, Meter::Energy), Some((looks - 1.0) * 50.0));
+    // 3 MiB sent and 1 MiB received with each look; the second GPU has no links, which is nobody's trouble.
+    assert_eq!(last(0, Meter::Nvlink), Some((looks - 1.0) * 4.0 * 1_048_576.0));
+    assert_eq!(last(1, Meter::Nvlink), None);
     let held = &all.sources[0].tracks[&(Meter::Throttle, "power cap".to_owned())];
     assert_eq!(held.last(), Some(1.0));
     assert!(all.sources[2].tracks.is_empty());

@@ -1,11 +1,11 @@
 //! A stand-in for NVIDIA's `libnvidia-ml.so.1`, for machines without a GPU: three GPUs, of which the second lacks counters
 //! and the third is lost. A test compiles this one file as a C library and loads it in the place of the real one.
 //!
-//! Energy grows by 50 J with each question, so that two readings differ by a known amount.
+//! Energy grows by 50 J with each question, and what went over NVLink by 4 MiB, so that two readings differ by a known amount.
 
 #![allow(non_snake_case, reason = "the names are NVIDIA's")]
 
-use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 type Device = *mut c_void;
@@ -16,6 +16,11 @@ const NOT_SUPPORTED: c_int = 3;
 const GPU_IS_LOST: c_int = 15;
 
 static ENERGY_MJ: AtomicU64 = AtomicU64::new(1_000_000);
+/// What was sent over all links; what was received is a third of it.
+static NVLINK_KIB: AtomicU64 = AtomicU64::new(1 << 40);
+const NVLINK_SENT: c_uint = 138;
+const NVLINK_RECEIVED: c_uint = 139;
+const UNSIGNED_LONG_LONG: c_uint = 3;
 
 #[repr(C)]
 pub struct Utilization {
@@ -30,6 +35,17 @@ pub struct Memory {
     reserved: c_ulonglong,
     free: c_ulonglong,
     used: c_ulonglong,
+}
+
+#[repr(C)]
+pub struct FieldValue {
+    field: c_uint,
+    scope: c_uint,
+    timestamp: c_longlong,
+    latency_us: c_longlong,
+    kind: c_uint,
+    answer: c_int,
+    value: c_ulonglong,
 }
 
 /// Numbers stand in for handles, from 1 on.
@@ -128,4 +144,24 @@ pub unsafe extern "C" fn nvmlDeviceGetPcieThroughput(device: Device, which: c_ui
 pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(device: Device, bits: *mut c_ulonglong) -> c_int {
     // Idle, and held by the power cap.
     unsafe { tell(device, bits, 0x05, None) }
+}
+
+/// Answers for all links together alone; the second GPU has none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetFieldValues(device: Device, count: c_int, fields: *mut FieldValue) -> c_int {
+    if number(device) > 1 {
+        return GPU_IS_LOST;
+    }
+    let fields = unsafe { std::slice::from_raw_parts_mut(fields, count as usize) };
+    for field in fields {
+        field.kind = UNSIGNED_LONG_LONG;
+        let has_links = number(device) == 0;
+        (field.answer, field.value) = match field.field {
+            _ if field.scope != c_uint::MAX => (INVALID_ARGUMENT, 0),
+            NVLINK_SENT if has_links => (SUCCESS, NVLINK_KIB.fetch_add(3 << 10, Ordering::Relaxed)),
+            NVLINK_RECEIVED if has_links => (SUCCESS, NVLINK_KIB.load(Ordering::Relaxed) / 3),
+            _ => (NOT_SUPPORTED, 0),
+        };
+    }
+    SUCCESS
 }

@@ -47,7 +47,7 @@ pub(super) fn twice(other: &Sign) -> String {
     )
 }
 
-/// Clears the folder of a run that has not begun, if no other process may need to read why.
+/// Clears the folder of a run of which there is nothing, if no other process may need to read why.
 pub(super) fn leave(inner: &Inner) {
     if inner.taken.get().is_some() {
         // What stands there is another's.

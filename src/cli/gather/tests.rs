@@ -294,7 +294,7 @@ fn a_share_of_another_plan_or_number_is_refused_with_both_values() {
 fn nothing_is_left_of_a_run_that_has_not_begun() {
     let dir = tempfile::tempdir().unwrap();
     let case = Case::new(dir.path(), 3);
-    case.open(2, 0).end(Some("no route to it"));
+    case.open(2, 0).give_up("no route to it");
     let left = || fs::read_dir(dir.path()).unwrap().count();
     assert_eq!(left(), 0);
     // Ctrl-C while one waits: the other is told, and the last of them clears away what they said.
@@ -306,11 +306,17 @@ fn nothing_is_left_of_a_run_that_has_not_begun() {
     });
     user.raise();
     assert_eq!(one.meet(&Plan::new(1), &user), Err(Unmet::Stopped));
-    one.end(Some("ended by the user"));
+    one.give_up("ended by the user");
     let (mut two, error) = other.join().unwrap();
     assert_eq!((error.as_str(), left()), ("share 1 has failed: ended by the user", 1));
-    two.end(Some(&error));
+    two.give_up(&error);
     assert_eq!(left(), 0);
+    // All had met, and were ended before the first request: as long as one of them may still measure, what they said stays.
+    let mut all = case.met(&[0, 0, 0]);
+    for (place, (one, _)) in all.iter_mut().enumerate() {
+        one.give_up("ended by the user");
+        assert_eq!(left(), usize::from(place < 2));
+    }
     // One that was killed, or has failed, does not hold up the next start of the same job.
     let mut killed = case.open(3, 0).inner.sign().clone();
     killed.pid = u32::MAX;

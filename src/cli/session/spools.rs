@@ -99,6 +99,14 @@ impl Spools {
         Ok(Some(records))
     }
 
+    /// Removes the files of a run that is not kept.
+    pub(super) fn discard(self) {
+        for spool in [self.records, self.chunks].into_iter().flatten() {
+            // What cannot be removed bears the name of no run.
+            let _ = fs::remove_file(spool.part());
+        }
+    }
+
     /// Gives the files their names, or removes them; gives what is kept until the run is saved, and why not all has got its name.
     pub(super) fn finish(self, run: &mut RunFile, temporary: bool) -> (Kept, Result<(), Failure>) {
         let kept = Kept(self.checkpoint);

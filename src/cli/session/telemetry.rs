@@ -1,11 +1,10 @@
 //! Whom the plan has asked about servers and GPUs: pages as routes, and the GPUs of this machine where they are a server's.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
-use crate::cli::target::Ready;
-use crate::load::{Route, RouteParts, tls};
+use crate::cli::target::{Ready, trust};
+use crate::load::{Route, RouteParts};
 use crate::plan::{Nvml, Plan, Secrets, Telemetry as Wished};
 use crate::summary::telemetry::{CLIENT, LOCAL_GPUS};
 use crate::sys::clock::RunClock;
@@ -19,7 +18,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Begins to ask everybody.
 ///
 /// # Errors
-/// A page that was named leads nowhere.
+/// A page that was named leads nowhere, or what it is to be trusted by cannot be read.
 pub(super) fn start(plan: &Plan, ready: &Ready, clock: RunClock) -> Result<Telemetry, Failure> {
     let wished = &plan.telemetry;
     let mut asks = Vec::new();
@@ -77,16 +76,12 @@ fn named(option: &str, url: &str, plan: &Plan) -> Result<(String, Route, String)
     address.userinfo.iter().for_each(|userinfo| secrets.set_basic(userinfo));
     let own = [("Accept", "text/plain"), ("User-Agent", concat!("tokload/", env!("CARGO_PKG_VERSION")))];
     let headers = own.into_iter().chain(secrets.headers());
-    let pem = plan.target.tls.cacert.as_ref().and_then(|path| std::fs::read(path).ok());
     let is_plain = !address.endpoint().url.starts_with("https");
-    let insecure = plan.target.tls.insecure || is_plain;
-    let config = tls::config(&tls::Trust { insecure, cacert: pem.as_deref(), ..tls::Trust::default() })
-        .map_err(|error| Failure::bad(format!("{option} {name}: {error}")))?;
     let parts = RouteParts {
         address: &address,
         path: path.clone(),
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        tls: Arc::clone(&config),
+        tls: trust::of_page(&plan.target.tls, is_plain)?,
     };
     let route = Route::new(parts)
         .map_err(|error| Failure::bad(format!("{option} {name}: {error}; check the URL, or leave it out")))?;

@@ -26,6 +26,14 @@ pub(super) fn config(target: &Target) -> Result<Arc<rustls::ClientConfig>, Failu
     tls::config(&trust).map_err(|error| Failure::bad(said(&error, settings)))
 }
 
+/// Those of a page of metrics, which shows no certificate of ours: it may be anybody's.
+pub(in crate::cli) fn of_page(settings: &Tls, is_plain: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
+    let cacert = settings.cacert.as_deref().map(|place| pem("--cacert", place)).transpose()?;
+    let insecure = settings.insecure || is_plain;
+    let trust = Trust { insecure, cacert: cacert.as_deref(), ..Trust::default() };
+    tls::config(&trust).map_err(|error| Failure::bad(said(&error, settings)))
+}
+
 /// What is wrong, in which of the places that were given, and what is to be there.
 fn said(error: &TrustError, settings: &Tls) -> String {
     let (option, place, wanted) = match error {
@@ -89,6 +97,16 @@ mod tests {
         assert!(absent.contains("--cert env:TOKLOAD_NO_SUCH") && absent.contains("set it"), "{absent}");
         let absent = wrong(Tls { cacert: Some("/no/such/file".to_owned()), ..insecure() });
         assert!(absent.contains("--cacert /no/such/file"), "{absent}");
+        for (place, remedy) in [("/no/such/file", "a readable PEM file"), ("env:TOKLOAD_NO_SUCH", "set it")] {
+            let settings = Tls { cacert: Some(place.to_owned()), ..Tls::default() };
+            for is_plain in [false, true] {
+                let absent = of_page(&settings, is_plain).expect_err("nothing there").to_string();
+                assert!(
+                    absent.contains(&format!("--cacert {place}: ")) && absent.contains(remedy),
+                    "{absent}"
+                );
+            }
+        }
         let directory = std::env::temp_dir().join(format!("tokload-trust-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let file = |name: &str, text: &str| {
@@ -121,6 +139,9 @@ mod tests {
         says(&with(&torn, Some(&key)), &[&format!("--cert {torn}: "), "env:NAME"]);
         for wrong_roots in [&text, &torn] {
             let said = wrong(Tls { cacert: Some(wrong_roots.clone()), ..Tls::default() });
+            says(&said, &[&format!("--cacert {wrong_roots}: "), "BEGIN CERTIFICATE"]);
+            let settings = Tls { cacert: Some(wrong_roots.clone()), ..Tls::default() };
+            let said = of_page(&settings, false).expect_err("nothing usable").to_string();
             says(&said, &[&format!("--cacert {wrong_roots}: "), "BEGIN CERTIFICATE"]);
         }
         let other = crate::mock::Identity::self_signed(&["h".to_owned()]).unwrap();

@@ -17,6 +17,14 @@ pub(crate) struct Queued {
     pub(crate) route: usize,
 }
 
+/// An idle connection that goes to a request which waits for one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handed {
+    pub(super) slot: u32,
+    /// The request, which is in no queue any more; `None`: the oldest of the connection's endpoint.
+    pub(super) to: Option<Due>,
+}
+
 /// The connection that a request goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
@@ -54,6 +62,7 @@ impl Shard {
             Admission::Wait => {
                 work.queued.resize_with(work.queued.len().max(route + 1), Default::default);
                 work.queued[route].push_back(Queued { due, route });
+                self.free_those_of(due.index);
                 // It may be this shard's own, of another lane.
                 self.evict();
             }
@@ -63,11 +72,12 @@ impl Shard {
     /// Starts requests that have waited for a connection and get one.
     pub(super) fn admit_waiting(&mut self, work: &mut Work) {
         let Some(pools) = self.pools.clone() else { return };
+        self.has_closed = false;
         self.evict();
-        while let Some(slot) = self.handed.pop() {
+        while let Some(Handed { slot, to }) = self.handed.pop() {
             let slot = slot as usize;
             let route = self.connections[slot].route;
-            match work.next_queued(route) {
+            match to.or_else(|| work.next_queued(route)) {
                 Some(due) => {
                     // One of a slow reader has little room to receive; its place serves as well.
                     let fits = self.connections[slot].lane() == self.lane_of(work, &due, route);

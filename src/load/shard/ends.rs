@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::work::Work;
-use super::{Queued, Shard};
+use super::{Handed, Queued, Shard};
 use crate::exchange::Progress;
 use crate::load::connection::State;
 use crate::load::limits::{Limit, next_limit};
@@ -132,7 +132,13 @@ impl Shard {
 
     /// Requests that wait for a connection are never sent.
     fn give_up_queued(&mut self, work: &mut Work, now: Stamp, class: Class) {
-        let queued: Vec<Queued> = work.queued.iter_mut().flat_map(std::mem::take).collect();
+        let mut queued: Vec<Queued> = work.queued.iter_mut().flat_map(std::mem::take).collect();
+        // Those that were to go by a connection of their session are in no queue.
+        for Handed { slot, to } in self.handed.extract_if(.., |one| one.to.is_some()).collect::<Vec<_>>() {
+            let route = self.connections[slot as usize].route;
+            queued.extend(to.map(|due| Queued { due, route }));
+            self.free(slot as usize);
+        }
         if queued.is_empty() {
             return;
         }

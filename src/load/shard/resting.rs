@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Shard;
 use super::work::Work;
+use super::{Handed, Shard};
+use crate::load::agenda::Due;
 use crate::load::connection::{Connection, LANES, State};
 use crate::load::pools::Rest;
 use crate::plan::Reuse;
@@ -29,14 +30,48 @@ impl Shard {
             }
             Reuse::StickyUserSessions if fit && !is_retired && !session_over => {
                 self.keep(slot);
-                self.of_sessions.entry(session).or_default().push(slot as u32);
+                self.keep_for_session(work, slot);
             }
             _ => self.free(slot),
         }
         if session_over {
-            for slot in self.of_sessions.remove(&session).unwrap_or_default() {
-                self.free(slot as usize);
-            }
+            self.free_those_of(session);
+        }
+    }
+
+    /// Keeps an idle connection for its session. But where requests of that session wait for one it goes to them, or, if they
+    /// go elsewhere, makes room: a session that holds one and waits for another might wait for one that does the same.
+    fn keep_for_session(&mut self, work: &mut Work, slot: usize) {
+        let session = self.connections[slot].due.index;
+        if let Some(due) = self.next_of_session(work, slot) {
+            self.handed.push(Handed { slot: slot as u32, to: Some(due) });
+        } else if self.may_wait(work) && work.is_queued(session) {
+            self.free(slot);
+        } else {
+            self.of_sessions.entry(session).or_default().push(slot as u32);
+        }
+    }
+
+    /// Whether a session may have requests that wait for a connection when another one of it has ended.
+    fn may_wait(&self, work: &Work) -> bool {
+        self.pools.is_some() && work.leg.target.content.agents().is_some()
+    }
+
+    /// The oldest request of the session of `slot` that waits for a connection to the same endpoint, taken out of its queue.
+    fn next_of_session(&self, work: &mut Work, slot: usize) -> Option<Due> {
+        let pools = self.pools.as_ref().filter(|_| self.may_wait(work))?;
+        let Connection { route, due, .. } = &self.connections[slot];
+        let queued = work.queued.get_mut(*route)?;
+        let is_own = |place: &usize| queued[*place].due.index == due.index;
+        let leaves = |place: &usize| pools.leave(*route, self.place, (*place, queued.len()));
+        let place = (0..queued.len()).filter(is_own).find(leaves)?;
+        queued.remove(place).map(|one| one.due)
+    }
+
+    /// Closes the idle connections that are kept for a session.
+    pub(super) fn free_those_of(&mut self, session: u64) {
+        for slot in self.of_sessions.remove(&session).unwrap_or_default() {
+            self.free(slot as usize);
         }
     }
 
@@ -59,7 +94,7 @@ impl Shard {
         let (route, lane) = (connection.route, connection.lane());
         match self.pools.as_ref().map_or(Rest::Idle, |pools| pools.on_rest(route, self.place)) {
             Rest::Idle => self.idle[lane].push(slot as u32),
-            Rest::Handed => self.handed.push(slot as u32),
+            Rest::Handed => self.handed.push(Handed { slot: slot as u32, to: None }),
             Rest::Closed => self.free(slot),
         }
     }
@@ -88,6 +123,7 @@ impl Shard {
         self.spare.push(slot as u32);
         if let Some(pools) = &self.pools {
             pools.on_closed(route, self.place, was_idle);
+            self.has_closed = true;
         }
     }
 

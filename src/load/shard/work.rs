@@ -259,6 +259,11 @@ impl Work {
         self.queued.get_mut(route)?.pop_front().map(|one| one.due)
     }
 
+    /// Whether a request of `session` waits for a connection to any endpoint.
+    pub(crate) fn is_queued(&self, session: u64) -> bool {
+        self.queued.iter().flatten().any(|one| one.due.index == session)
+    }
+
     pub(crate) fn next_send(&mut self) -> Stamp {
         self.agenda.next().unwrap_or(Stamp::MAX)
     }

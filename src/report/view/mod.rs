@@ -18,6 +18,7 @@ mod printed;
 mod quick;
 mod repeats;
 mod rows;
+mod shares;
 mod slices;
 mod stress;
 mod telemetry;
@@ -48,6 +49,8 @@ pub struct View {
     pub printed: Table,
     /// Parts of the levels that differ: by model, by endpoint, slow readers; without rows where there are none.
     pub groups: Table,
+    /// The processes that made a merged run beside each other: one row for each of each level; without rows elsewhere.
+    pub shares: Table,
     /// What the repeats of each load say together: one row per load; without rows where levels were run once.
     pub repeats: Table,
     /// The turns of sessions apart: one row per turn; without rows where requests stood alone.
@@ -203,6 +206,10 @@ impl View {
             ),
             printed: printed::table(run),
             groups: Table::of("part", groups::COLUMNS.to_vec(), groups::rows(run)),
+            shares: Table {
+                whole_labels: true,
+                ..Table::of("share", shares::COLUMNS.to_vec(), shares::rows(run))
+            },
             repeats: Table::of("mean ± 95 %", repeats::columns(), repeats::rows(run)),
             turns: Table::of("turn", turns::COLUMNS.to_vec(), turns::rows(run)),
             connections: Table::of("connections", connections::COLUMNS.to_vec(), connections::rows(run)),
@@ -224,6 +231,7 @@ impl View {
                 .chain(notes::of(run))
                 .chain(connections::notes(run))
                 .chain(groups::notes(run))
+                .chain(shares::notes(run))
                 .chain(until::notes(run))
                 .chain(turns::notes(run))
                 .chain(slices::notes(run))

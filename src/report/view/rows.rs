@@ -68,10 +68,7 @@ fn cells(level: &LevelBlock, is_imported: bool, ok_only: bool) -> Vec<Cell> {
         Some(text) => Cell::Number(text),
         None => Cell::Absent,
     });
-    // Of every request that was taken in hand; files from before that was kept have it of the ok ones.
-    let of_ok = || level.distributions.get(&Metric::ScheduleDelay)?.quantile(Quantile::P99);
-    let delay = level.self_check.schedule_delay.and_then(|delay| delay.p99_ns).or_else(of_ok);
-    cells.push(number(delay, format::ms));
+    cells.push(number(level.delay_p99_ns(), format::ms));
     if ok_only {
         // Only what differs from the row above is said again.
         cells.iter_mut().filter(|cell| **cell == Cell::Absent).for_each(|cell| *cell = Cell::Blank);

@@ -20,7 +20,7 @@ pub(super) const SERVER_COLUMNS: [Column; 10] = [
     Column { group: "mean TTFT ms", name: "between" },
 ];
 /// Columns of GPUs.
-pub(super) const GPU_COLUMNS: [Column; 9] = [
+pub(super) const GPU_COLUMNS: [Column; 11] = [
     Column { group: "", name: "n" },
     Column { group: "busy %", name: "mean" },
     Column { group: "memory GB", name: "max" },
@@ -30,6 +30,8 @@ pub(super) const GPU_COLUMNS: [Column; 9] = [
     Column { group: "throttled %", name: "max" },
     Column { group: "output tok", name: "/s/GPU" },
     Column { group: "output tok", name: "/J" },
+    Column { group: "GB/s, all", name: "PCIe" },
+    Column { group: "GB/s, all", name: "NVLink" },
 ];
 
 /// A row per level, all servers together, and one for each of several below it.
@@ -103,6 +105,11 @@ fn gpu_cells(told: &LevelTelemetry) -> Vec<Cell> {
     let most = |of: fn(&GpuLevel) -> Option<Gauge>| {
         gpus.iter().filter_map(of).map(|gauge| gauge.max).reduce(f64::max)
     };
+    // Both directions, and all GPUs of which it is known.
+    let moved = |of: fn(&GpuLevel) -> Option<f64>| {
+        let bytes_s = gpus.iter().filter_map(of).reduce(|a, b| a + b);
+        cell(bytes_s.map(|bytes_s| format::rate(bytes_s / 1e9)))
+    };
     // Reasons may hold at once; the longest of them is a part of the time in which any did.
     let throttled = gpus.iter().flat_map(|gpu| gpu.throttled.values().copied()).reduce(f64::max);
     let Efficiency { power_w, tok_s_per_gpu, tok_per_joule, .. } = told.efficiency.unwrap_or_default();
@@ -116,6 +123,8 @@ fn gpu_cells(told: &LevelTelemetry) -> Vec<Cell> {
         throttled.map_or_else(|| Cell::Number("0".to_owned()), |share| Cell::Suspect(format::percent(share))),
         Cell::Number(format::rate(tok_s_per_gpu)),
         cell(tok_per_joule.map(significant)),
+        moved(|gpu| Some(gpu.pcie_in_bytes_s?.mean + gpu.pcie_out_bytes_s?.mean)),
+        moved(|gpu| gpu.nvlink_bytes_s),
     ]
 }
 

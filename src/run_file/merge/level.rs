@@ -5,7 +5,7 @@ use super::{Member, MergeError};
 use crate::metrics::{Slices, Tally};
 use crate::plan::{Level, Timestamps};
 use crate::run::{Example, HostCheck, LevelResult, ShardCheck, Stamps};
-use crate::run_file::schema::{LevelBlock, LevelShareBlock, Part};
+use crate::run_file::schema::{LevelBlock, LevelShareBlock, Part, ShareNumbers};
 use crate::time::Stamp;
 
 /// The parts that the shares have of one level.
@@ -218,6 +218,7 @@ pub(super) fn shares(parts: &Parts<'_>, placed: &Placed) -> Vec<LevelShareBlock>
         placed_s: placed.later.get(place).map_or(0.0, |later| later.as_secs_f64()),
         interrupted: part.block.interrupted,
         host: part.block.self_check.host.clone(),
+        own: Some(ShareNumbers::of(part.block)),
     };
     parts.all.iter().enumerate().map(share).collect()
 }

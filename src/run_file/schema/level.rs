@@ -381,6 +381,14 @@ impl LevelBlock {
         if distribution.fails(quantile) { None } else { Some(distribution.quantile(quantile)? / 1e6) }
     }
 
+    /// The 99th percentile of how late we were with requests, ns: with all that were taken in hand, or, in files from before that
+    /// was kept, with those that ended well. `None` where it is not known.
+    #[must_use]
+    pub fn delay_p99_ns(&self) -> Option<f64> {
+        let of_ok = || self.distributions.get(&Metric::ScheduleDelay)?.quantile(Quantile::P99);
+        self.self_check.schedule_delay.and_then(|delay| delay.p99_ns).or_else(of_ok)
+    }
+
     /// The rate that was asked for on average over the time that requests are counted in, per second: of a merged level
     /// that of the shares which are there. `None` where there is none, or the load is not known to this tokload.
     #[must_use]

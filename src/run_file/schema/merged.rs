@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::self_check::HostBlock;
 use super::{EnvironmentBlock, FindingBlock, LevelBlock, RunFile};
+use crate::metrics::metric::Metric;
 use crate::plan::{Finding, Grade, Rule, Share};
+use crate::stats::Quantile;
+use crate::verdict::Verdict;
 
 /// How the wall clock of a process stands to that of the first share, as seen through the folder that they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +98,56 @@ pub struct LevelShareBlock {
     pub interrupted: bool,
     /// What its machine went through.
     pub host: Option<HostBlock>,
+    /// Its numbers; absent in a file of an earlier tokload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<ShareNumbers>,
+}
+
+/// What the file of a share has of a level, over that share's own window: what tells one host from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShareNumbers {
+    /// Requests that ended well.
+    pub ok: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// The former per second.
+    pub req_s: f64,
+    /// Output tokens per second.
+    pub out_tok_s: f64,
+    /// Median of TTFT, ms; `None` without a value, or where failed requests reach it.
+    pub ttft_ms_p50: Option<f64>,
+    /// Its 99th percentile, likewise.
+    pub ttft_ms_p99: Option<f64>,
+    /// The 99th percentile of ITL, ms.
+    pub itl_ms_p99: Option<f64>,
+    /// The 99th percentile of our own lateness with requests, ms; `None` where that is not known.
+    pub delay_ms_p99: Option<f64>,
+    /// The 99th percentile of how late its shards saw a tick, ms; `None` in virtual time, which has none.
+    pub loop_lag_ms_p99: Option<f64>,
+    /// What they are worth; `None` if the share was not judged.
+    pub verdict: Option<Verdict>,
+}
+
+impl ShareNumbers {
+    /// Those of the level of a share's file.
+    #[must_use]
+    pub fn of(level: &LevelBlock) -> ShareNumbers {
+        let ms = |ns: f64| ns / 1e6;
+        let lag = level.self_check.loop_lag.and_then(|lag| lag.p99_ns);
+        let rates = level.rates.window;
+        ShareNumbers {
+            ok: level.counts.ok,
+            failed: level.counts.failed,
+            req_s: rates.req_s,
+            out_tok_s: rates.out_tok_s,
+            ttft_ms_p50: level.quantile_ms(Metric::Ttft, Quantile::P50),
+            ttft_ms_p99: level.quantile_ms(Metric::Ttft, Quantile::P99),
+            itl_ms_p99: level.quantile_ms(Metric::Itl, Quantile::P99),
+            delay_ms_p99: level.delay_p99_ns().map(ms),
+            loop_lag_ms_p99: lag.map(ms),
+            verdict: level.verdict,
+        }
+    }
 }
 
 /// Shares that begin a level within so long of each other are taken to have begun together: this long, ns, or a hundredth

@@ -34,7 +34,8 @@ pub use level::{
     ExampleBlock, LengthenedBlock, LevelBlock, RatesBlock, RecordsBlock, SpanBlock, WindowBlock,
 };
 pub use merged::{
-    CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, apart_max_ns,
+    CLOCKS_APART_MAX_NS, ClockOffset, LevelShareBlock, MergedBlock, MergedShareBlock, ShareNumbers,
+    apart_max_ns,
 };
 pub use part::Part;
 pub use repeats::{FigureBlock, RepeatsBlock};

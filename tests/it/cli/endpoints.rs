@@ -4,9 +4,9 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
-use tokload::mock::{Faults, Identity};
+use tokload::mock::{Faults, Identity, Mock, Settings};
 
-use super::{Dir, mock, run, url};
+use super::{Dir, json, mock, run, url};
 
 /// An address that nobody listens on.
 fn nobody() -> String {
@@ -40,6 +40,35 @@ fn a_socket_of_a_mock_server_takes_no_others_place() {
     mock("s.sock").refuses(2, &["--unix-socket s.sock: a server listens there already"]);
     mock(&"x".repeat(120)).refuses(2, &["the path has 120 bytes", "at most 107"]);
     mock("none/s.sock").refuses(2, &["--unix-socket none/s.sock", "its folder must exist"]);
+}
+
+#[test]
+fn a_page_of_metrics_is_trusted_by_the_roots_that_were_named() {
+    let (dir, server) = (Dir::new(), mock(Faults::default()));
+    let identity = Identity::self_signed(&["127.0.0.1".to_owned()]).unwrap();
+    let roots = String::from_utf8(identity.certificate_pem.clone()).unwrap();
+    let exporter = Mock::start(Settings { tls: Some(identity), ..Settings::default() }).unwrap();
+    let line = |cacert: &str| {
+        let page = format!("--server-metrics https://{}/metrics", exporter.address());
+        run(&url(&server), &format!("{page} --cacert {cacert} -c 1 --num-prompts 4 --output-file run.json"))
+    };
+    let by_name = |text: &str| {
+        let text = text.to_owned();
+        dir.start_with(&line("env:TOKLOAD_ROOTS"), |command| _ = command.env("TOKLOAD_ROOTS", text)).end()
+    };
+    by_name(&roots).shows(0);
+    let exporters = json(&dir.path("run.json"))["telemetry"]["exporters"].clone();
+    let page =
+        exporters.as_array().unwrap().iter().find(|one| one["name"].as_str().unwrap().starts_with("https"));
+    let page = page.unwrap();
+    assert!(page["answered"].as_u64() > Some(0) && page["troubles"].is_null(), "{page}");
+    fs::remove_file(dir.path("run.json")).unwrap();
+    fs::remove_file(dir.path("run.records")).unwrap();
+    // Nobody else is spoken to by https: a certificate that is missing or torn is an error all the same.
+    by_name("").refuses(2, &["--cacert env:TOKLOAD_ROOTS: ", "set it"]);
+    dir.tokload(&line("none.pem")).refuses(2, &["--cacert none.pem: ", "a readable PEM file"]);
+    by_name("hello").refuses(2, &["--cacert env:TOKLOAD_ROOTS: ", "BEGIN CERTIFICATE"]);
+    assert_eq!(dir.names(), [""; 0]);
 }
 
 #[test]

@@ -74,12 +74,38 @@ fn a_start_that_is_far_ahead_is_said_and_ctrl_c_ends_the_wait() {
     running.wait_for("(UTC), in ");
     running.interrupt();
     let said = running.end();
-    assert!(said.shows(130).contains("interrupted"), "{said:?}");
+    assert_eq!((said.code, said.out.as_str()), (130, ""), "{said:?}");
     let line = said.err.lines().find(|line| line.contains("the run starts at 20")).unwrap();
     assert!(line.contains("in 2 h 0 min: Ctrl-C ends the waiting"), "{line}");
-    assert_eq!(json(&dir.path("run.json"))["levels"][0]["counts"]["planned"], 0);
+    assert!(
+        said.err.lines().last().unwrap().contains("nothing was measured, and nothing is saved"),
+        "{said:?}"
+    );
+    assert_eq!(dir.names(), [""; 0]);
     dir.tokload(&run(&url(&mock), "--start-at 2026-12-01T18:00:00"))
         .refuses(2, &["--start-at", "of which time zone", "2026-12-01T18:00:00Z", "+01:00"]);
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up_leaves_nothing() {
+    // The request before the run is answered; those of the warm-up are not.
+    let canned = Canned::start(|asked| {
+        if asked.is_post() && asked.posts >= 1 {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        if asked.is_post() { stream() } else { models() }
+    });
+    let dir = Dir::new();
+    let running = dir.start(&run(&canned.url(), "-c 2 --duration 300 --output-file run.json"));
+    canned.wait_for_posts(2);
+    running.interrupt();
+    // The open request has its grace period, which the second Ctrl-C ends.
+    std::thread::sleep(Duration::from_millis(200));
+    running.interrupt();
+    let said = running.end();
+    assert_eq!((said.code, said.out.as_str()), (130, ""), "{said:?}");
+    assert!(said.err.contains("nothing was measured, and nothing is saved"), "{said:?}");
+    assert_eq!(dir.names(), [""; 0]);
 }
 
 #[test]

@@ -302,6 +302,36 @@ fn what_an_interrupted_share_has_is_merged_and_the_rest_is_left_out() {
     assert!(notes.contains("the last 1 of 2 levels") && notes.contains("share 2 was interrupted"), "{notes}");
 }
 
+/// What one host measured is hidden in the sums: there it stands as its own file has it.
+#[test]
+fn each_share_has_a_row_with_the_numbers_of_its_own_file() {
+    let dir = Dir::new();
+    for index in [1, 2] {
+        let line = format!("{FIXED} -c 4 --num-prompts 40 --share {index}/2 --output-file part.json");
+        dir.tokload(&line).shows(0);
+    }
+    let path = dir.path("part.share-2-of-2.json");
+    let mut second = json(&path);
+    second["environment"]["host"] = "n2".into();
+    second["levels"][0]["verdict"] = "degraded".into();
+    second["levels"][0]["rates"]["window"]["out_tok_s"] = 12.5.into();
+    fs::write(&path, second.to_string()).unwrap();
+    let said = dir.tokload("merge part.share-1-of-2.json part.share-2-of-2.json --output-file all.json");
+    let all = json(&dir.path("all.json"));
+    assert_eq!(against_the_schema(&all), Ok(()));
+    let own = &all["levels"][0]["shares"][1]["own"];
+    assert_eq!((&own["ok"], &own["failed"]), (&20.into(), &0.into()));
+    assert_eq!((&own["verdict"], &own["out_tok_s"]), (&"degraded".into(), &12.5.into()));
+    let p99 = own["ttft_ms_p99"].as_f64().unwrap();
+    assert!((p99 - 120.0).abs() < 0.2, "{own}");
+    let rows: Vec<&str> = said.shows(0).lines().filter(|line| line.starts_with("share ")).collect();
+    let row = rows.iter().find(|row| row.starts_with("share 2 on n2")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>()[4..8], ["20", "0", "13.07", "12.50"], "{rows:?}");
+    assert_eq!(dir.tokload("report all.json").numbers(), said.numbers());
+    // One share alone has nothing beside it.
+    assert!(!dir.tokload("report part.share-2-of-2.json").shows(0).contains("share 2 on n2"));
+}
+
 #[test]
 fn a_missing_share_is_said_and_the_load_is_what_was_offered() {
     let dir = Dir::new();

@@ -235,6 +235,33 @@ fn nothing_is_left_of_a_share_that_gave_up_before_it_began() {
     assert_eq!(dir.names(), [""; 0]);
 }
 
+/// A share that waits for the server has its place in the folder, and gives it up; one that waits for a start that all have
+/// agreed on as well, with the others.
+#[test]
+fn ctrl_c_leaves_nothing_of_shares_that_have_measured_nothing() {
+    let (dir, mock) = (Dir::new(), mock(Faults::default()));
+    let more = "--start-at together --share 1/2 --ready-check-timeout-sec 3000 --output-file all.json";
+    let waiting = dir.start(&run("http://127.0.0.1:9", &format!("{LOAD} {more}")));
+    let sign = dir.path("all.gathering/run.share-1.json");
+    let began = RunClock::start();
+    while !sign.exists() {
+        assert!(began.now().as_secs_f64() < 30.0, "share 1 does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    waiting.interrupt();
+    let said = waiting.end();
+    assert!(said.code == 130 && said.err.contains("while it waited for the server"), "{said:?}");
+    assert_eq!((said.out.as_str(), dir.names()), ("", vec![]));
+
+    let all = dir.ranks(&run(&url(&mock), &format!("{LOAD} --start-at +7200 --output-file all.json")), 2);
+    all[0].wait_for("(UTC), in ");
+    all.iter().for_each(Running::interrupt);
+    for said in ends(all) {
+        assert!(said.code == 130 && said.err.contains("nothing was measured"), "{said:?}");
+    }
+    assert_eq!(dir.names(), [""; 0]);
+}
+
 #[test]
 fn a_share_that_is_killed_is_named_with_its_last_sign_of_life() {
     let (dir, mock) = (Dir::new(), mock(Faults::default()));
