@@ -62,6 +62,21 @@ impl Records {
         RecordRange { first: 0, count: self.count }
     }
 
+    /// The records of `range`, all together.
+    ///
+    /// # Errors
+    ///
+    /// When the file has fewer records, cannot be read, or holds one that is damaged.
+    pub fn read(&self, range: RecordRange) -> Result<Vec<Record>, ReadError> {
+        let records = self.range(range)?;
+        // No more than the file has, as is known by now.
+        let mut all = Vec::with_capacity(usize::try_from(range.count).unwrap_or(0));
+        for record in records {
+            all.push(record?);
+        }
+        Ok(all)
+    }
+
     /// The records of `range`.
     ///
     /// # Errors
@@ -106,4 +121,4 @@ impl Iterator for RecordIter {
     }
 }
 
-const BUFFER_BYTES: usize = 64 * Record::BYTES;
+const BUFFER_BYTES: usize = 512 * Record::BYTES;

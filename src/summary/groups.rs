@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Flags, Record};
+use crate::stats::sort;
 use crate::summary::rates::Amounts;
 use crate::summary::records::goodput;
-use crate::summary::statistics::is_wanted;
-use crate::summary::{Against, Counts, Distribution, Goodput, Input, Rates, Tokens, against};
+use crate::summary::statistics::{Judged, is_wanted};
+use crate::summary::{Against, Counts, Distribution, Goodput, Input, Rates, Tokens, against, columns};
 
 /// Some of the requests of a level.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,14 +110,14 @@ fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> 
     if !matches!(key, GroupKey::Endpoint(_) | GroupKey::Replica(_)) {
         return Vec::new();
     }
-    let ok = || population.iter().filter(|record| record.outcome.is_ok() && !is_slow(record));
-    let of = |metric: Metric| {
-        let values = |own: bool| -> Vec<f64> {
-            ok().filter(|record| has(key, record) == own).filter_map(|record| metric.of(record)).collect()
-        };
-        Against::of(metric, &values(true), &values(false), against::confidence_of(parts))
+    let ok = population.iter().copied().filter(|record| record.outcome.is_ok() && !is_slow(record));
+    let values =
+        |own: bool| columns::of(against::METRICS, ok.clone().filter(|record| has(key, record) == own));
+    let pairs = values(true).into_iter().zip(values(false));
+    let of = |((metric, own), (_, others)): ((Metric, Vec<f64>), (Metric, Vec<f64>))| {
+        Against::of(metric, &own, &others, against::confidence_of(parts))
     };
-    against::METRICS.into_iter().filter_map(of).collect()
+    pairs.filter_map(of).collect()
 }
 
 /// Whether the latencies of a request are made by its own user.
@@ -125,9 +126,12 @@ pub(super) fn is_slow(record: &Record) -> bool {
 }
 
 fn several(population: &[&Record], key: impl Fn(&Record) -> Option<GroupKey>) -> Vec<GroupKey> {
-    let mut keys: Vec<GroupKey> = population.iter().filter_map(|record| key(record)).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let mut keys: Vec<GroupKey> = Vec::new();
+    for key in population.iter().filter_map(|record| key(record)) {
+        if let Err(place) = keys.binary_search(&key) {
+            keys.insert(place, key);
+        }
+    }
     if keys.len() > 1 { keys } else { Vec::new() }
 }
 
@@ -144,17 +148,16 @@ fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
     let apart = key == GroupKey::SlowReaders;
     let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
     let failed = ranked.iter().filter(|record| record.outcome.is_failure()).count() as u64;
-    let distribution = |metric: Metric| {
-        let ok = ranked.iter().filter(|record| record.outcome.is_ok());
-        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
-        values.sort_unstable_by(f64::total_cmp);
+    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
+    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
+    let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
+        sort::values(&mut values);
         Distribution::of_sorted(metric, &values, failed)
     };
-    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
     Group {
         of: key,
-        distributions: wanted.filter_map(distribution).collect(),
-        goodput: if apart { None } else { goodput(input, &ranked, &counts) },
+        distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
+        goodput: if apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
         counts,
         tokens,
         rates: Rates::default(),
