@@ -216,6 +216,7 @@ impl Metric {
 
     /// What a histogram counts for `value`: nanoseconds, or thousandths of a token per second, to the nearest.
     #[must_use]
+    #[inline]
     pub fn to_ticks(self, value: f64) -> u64 {
         let ticks = value * self.ticks_per_unit();
         // As `round` does it, which is a call where the processor may be an old one. Below 2^53 the rest is exact, and above

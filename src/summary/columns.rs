@@ -1,6 +1,6 @@
 //! The values of many requests by metric, taken of several metrics in one walk over the records.
 //!
-//! A record is five lines of the cache, so that what a walk costs is to fetch them, not to compute.
+//! A record is four lines of the cache, so that what a walk costs is to fetch them, not to compute.
 
 use crate::metrics::Record;
 use crate::metrics::metric::Metric;

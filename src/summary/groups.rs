@@ -54,26 +54,41 @@ pub enum GroupKey {
 /// where there are several, slow readers where there are some, and by whether a connection was opened for them where there
 /// are enough of both. `measured` are all requests of the level.
 pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
-    let mut keys = several(population, |record| Some(GroupKey::Model(record.model)));
-    keys.extend(several(population, |record| Some(GroupKey::Endpoint(record.endpoint))));
-    keys.extend(several(population, |record| record.replica.map(GroupKey::Replica)));
-    if population.iter().any(|record| is_slow(record)) {
-        keys.push(GroupKey::SlowReaders);
-    }
-    let by_connection = [GroupKey::FreshConnections, GroupKey::ReusedConnections];
-    let enough = |key: &GroupKey| {
-        population.iter().filter(|record| has(*key, record)).take(OF_CONNECTIONS_MIN).count()
-            == OF_CONNECTIONS_MIN
-    };
-    if by_connection.iter().all(enough) {
-        keys.extend(by_connection);
-    }
+    let keys = keys(population);
     let groups = keys.iter().map(|key| Group {
         rates: rates(input, measured, *key),
         against: against(population, *key, keys.iter().filter(|other| is_like(**other, *key)).count()),
         ..group(input, population, *key)
     });
     groups.collect()
+}
+
+/// What tells the requests apart, in order.
+fn keys(population: &[&Record]) -> Vec<GroupKey> {
+    let mut by_place: [Vec<GroupKey>; 3] = Default::default();
+    let (mut slow, mut fresh, mut reused) = (0, 0, 0);
+    for record in population {
+        let own = [
+            Some(GroupKey::Model(record.model)),
+            Some(GroupKey::Endpoint(record.endpoint)),
+            record.replica.map(GroupKey::Replica),
+        ];
+        for (keys, key) in by_place.iter_mut().zip(own) {
+            let Some(key) = key else { continue };
+            if let Err(place) = keys.binary_search(&key) {
+                keys.insert(place, key);
+            }
+        }
+        slow += usize::from(has(GroupKey::SlowReaders, record));
+        fresh += usize::from(has(GroupKey::FreshConnections, record));
+        reused += usize::from(has(GroupKey::ReusedConnections, record));
+    }
+    let mut keys: Vec<GroupKey> = by_place.into_iter().filter(|keys| keys.len() > 1).flatten().collect();
+    keys.extend((slow > 0).then_some(GroupKey::SlowReaders));
+    if fresh.min(reused) >= OF_CONNECTIONS_MIN {
+        keys.extend([GroupKey::FreshConnections, GroupKey::ReusedConnections]);
+    }
+    keys
 }
 
 /// Requests on fresh connections and on others that are told apart: of fewer a median says little, and any run with a pool
@@ -85,6 +100,7 @@ fn is_like(one: GroupKey, other: GroupKey) -> bool {
     std::mem::discriminant(&one) == std::mem::discriminant(&other)
 }
 
+#[inline]
 fn has(key: GroupKey, record: &Record) -> bool {
     match key {
         GroupKey::Model(model) => record.model == model,
@@ -121,25 +137,16 @@ fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> 
 }
 
 /// Whether the latencies of a request are made by its own user.
+#[inline]
 pub(super) fn is_slow(record: &Record) -> bool {
     record.flags.contains(Flags::SLOW_READER)
 }
 
-fn several(population: &[&Record], key: impl Fn(&Record) -> Option<GroupKey>) -> Vec<GroupKey> {
-    let mut keys: Vec<GroupKey> = Vec::new();
-    for key in population.iter().filter_map(|record| key(record)) {
-        if let Err(place) = keys.binary_search(&key) {
-            keys.insert(place, key);
-        }
-    }
-    if keys.len() > 1 { keys } else { Vec::new() }
-}
-
 fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
     let all: Vec<&Record> = population.iter().copied().filter(|record| has(key, record)).collect();
-    let sessions = all.iter().filter(|record| record.turn == 0).count() as u64;
-    let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+    let (mut sessions, mut counts, mut tokens) = (0, Counts::default(), Tokens::default());
     for record in &all {
+        sessions += u64::from(record.turn == 0);
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
@@ -147,7 +154,7 @@ fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
     }
     let apart = key == GroupKey::SlowReaders;
     let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
-    let failed = ranked.iter().filter(|record| record.outcome.is_failure()).count() as u64;
+    let failed = if apart { counts.failed } else { counts.ranked_failed() };
     let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
     let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
     let distribution = |(metric, mut values): (Metric, Vec<f64>)| {

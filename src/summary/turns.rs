@@ -25,11 +25,11 @@ pub struct TurnSummary {
 /// One row for each turn up to [`ROWS_MAX`]; none where no session has a second one.
 pub(super) fn of(population: &[&Record], from_plan: bool) -> Vec<TurnSummary> {
     let row_of = |record: &Record| usize::from(record.turn).min(ROWS_MAX - 1);
-    let last = population.iter().map(|record| row_of(record)).max().unwrap_or(0);
+    let longest = population.iter().map(|record| usize::from(record.turn)).max().unwrap_or(0);
+    let last = longest.min(ROWS_MAX - 1);
     if last == 0 {
         return Vec::new();
     }
-    let longest = population.iter().map(|record| usize::from(record.turn)).max().unwrap_or(0);
     (0..=last)
         .map(|row| {
             let requests: Vec<&Record> =
