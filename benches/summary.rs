@@ -1,7 +1,7 @@
 //! What it costs at the end of a level to make its numbers of a million records.
 
 use divan::Bencher;
-use tokload::metrics::{Outcome, Record, Tally, TokenSource};
+use tokload::metrics::{Flags, Outcome, Record, Tally, TokenSource};
 use tokload::plan::{Slo, SteadyCut, Timestamps};
 use tokload::run::{Span, Window};
 use tokload::summary::{self, Input, Users};
@@ -64,6 +64,23 @@ fn input<'a>(records: &'a [Record], tally: &'a Tally, steady_cut: SteadyCut) -> 
 fn an_open_loop_of_a_million(bencher: Bencher<'_, '_>, steady_cut: SteadyCut) {
     let (records, tally) = (records(), Tally::default());
     bencher.bench_local(|| summary::level(&input(&records, &tally, steady_cut)));
+}
+
+/// Answers that came as one body, on connections of which one in a thousand was opened for its request.
+#[divan::bench(sample_count = 5)]
+fn whole_bodies_of_a_million(bencher: Bencher<'_, '_>) {
+    let (mut records, tally) = (records(), Tally::default());
+    for record in &mut records {
+        (record.first, record.answer, record.last, record.stall_ns) = (None, None, None, None);
+        (record.events, record.conn) = (0, Some(record.start));
+        record.flags.insert(Flags::WHOLE_BODY);
+        if record.index % 1000 == 0 {
+            record.flags.insert(Flags::FRESH_CONNECTION);
+        }
+    }
+    let users = Some(Users { n: 64, think_s: 0.0 });
+    let input = Input { from_plan: false, users, ..input(&records, &tally, SteadyCut::Default) };
+    bencher.bench_local(|| summary::level(&input));
 }
 
 #[divan::bench(sample_count = 5)]

@@ -28,6 +28,7 @@ impl Window {
     ///
     /// In a window that is the whole level everything does: its last event is its end, and would be cut off by it.
     #[must_use]
+    #[inline]
     pub fn contains(&self, at: Stamp) -> bool {
         self.whole_level || (self.start <= at && at < self.end)
     }

@@ -7,6 +7,7 @@
 mod against;
 mod by_stamps;
 pub mod cache;
+mod columns;
 mod distribution;
 mod groups;
 pub mod herd;

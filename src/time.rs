@@ -4,6 +4,7 @@
 //! There is no clock trait: a test or a simulation writes the stamps that it means.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -11,28 +12,33 @@ use serde::{Deserialize, Serialize};
 
 /// Nanoseconds since the run's epoch, on one monotonic clock.
 ///
-/// Range: 0 to `u64::MAX` ns (584 years). Stamps of different shards of one process compare; stamps of different
-/// hosts do not. Arithmetic saturates: an earlier stamp minus a later one is [`Duration::ZERO`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Stamp(u64);
+/// Range: 0 to `u64::MAX - 1` ns (584 years). Stamps of different shards of one process compare; stamps of different
+/// hosts do not. Arithmetic saturates: an earlier stamp minus a later one is [`Duration::ZERO`]. A stamp that may be absent
+/// takes no more room: a record has nine of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "u64", into = "u64")]
+pub struct Stamp(
+    /// Nanoseconds, and one more.
+    NonZeroU64,
+);
 
 impl Stamp {
     /// The epoch of the run.
-    pub const ZERO: Stamp = Stamp(0);
+    pub const ZERO: Stamp = Stamp::from_nanos(0);
     /// Later than every real stamp: "never".
-    pub const MAX: Stamp = Stamp(u64::MAX);
+    pub const MAX: Stamp = Stamp(NonZeroU64::MAX);
 
     /// The stamp `ns` nanoseconds after the epoch.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(ns: u64) -> Stamp {
-        Stamp(ns)
+        Stamp(NonZeroU64::MIN.saturating_add(ns))
     }
 
     /// The stamp `ms` milliseconds after the epoch.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Stamp {
-        Stamp(ms.saturating_mul(1_000_000))
+        Stamp::from_nanos(ms.saturating_mul(1_000_000))
     }
 
     /// The same moment on a time line on which `from` is `to`; not before its epoch.
@@ -40,26 +46,46 @@ impl Stamp {
     pub fn moved(self, from: Stamp, to: Stamp) -> Stamp {
         match self >= from {
             true => to + (self - from),
-            false => Stamp(to.0.saturating_sub((from - self).as_nanos() as u64)),
+            false => to - (from - self),
         }
     }
 
     /// Nanoseconds since the epoch.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Seconds since the epoch, rounded to the nearest `f64`.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        self.as_nanos() as f64 / 1e9
     }
 
     /// Nanoseconds from `earlier` to `self`; 0 if `earlier` is later.
     #[must_use]
+    #[inline]
     pub const fn nanos_since(self, earlier: Stamp) -> u64 {
-        self.0.saturating_sub(earlier.0)
+        self.0.get().saturating_sub(earlier.0.get())
+    }
+}
+
+impl Default for Stamp {
+    fn default() -> Stamp {
+        Stamp::ZERO
+    }
+}
+
+impl From<u64> for Stamp {
+    fn from(ns: u64) -> Stamp {
+        Stamp::from_nanos(ns)
+    }
+}
+
+impl From<Stamp> for u64 {
+    fn from(at: Stamp) -> u64 {
+        at.as_nanos()
     }
 }
 
@@ -83,7 +109,13 @@ impl Sub<Duration> for Stamp {
     type Output = Stamp;
 
     fn sub(self, span: Duration) -> Stamp {
-        Stamp(self.0.saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+        Stamp::from_nanos(self.as_nanos().saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl fmt::Debug for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stamp").field(&self.as_nanos()).finish()
     }
 }
 
@@ -108,5 +140,15 @@ mod tests {
         assert_eq!(Stamp::MAX + Duration::from_secs(1), Stamp::MAX);
         assert_eq!(Stamp::ZERO - Duration::from_secs(1), Stamp::ZERO);
         assert_eq!(Stamp::ZERO + Duration::MAX, Stamp::MAX);
+        assert_eq!((Stamp::from_nanos(u64::MAX), Stamp::MAX.as_nanos()), (Stamp::MAX, u64::MAX - 1));
+    }
+
+    #[test]
+    fn an_absent_stamp_takes_no_more_room_and_files_have_nanoseconds() {
+        assert_eq!(size_of::<Option<Stamp>>(), size_of::<u64>());
+        let stored = [0, 1, 1_500_000_000].map(Stamp::from_nanos);
+        assert_eq!(serde_json::to_string(&stored).unwrap(), "[0,1,1500000000]");
+        assert_eq!(serde_json::from_str::<[Stamp; 3]>("[0,1,1500000000]").unwrap(), stored);
+        assert_eq!((format!("{:?}", stored[1]), Stamp::default()), ("Stamp(1)".to_owned(), Stamp::ZERO));
     }
 }

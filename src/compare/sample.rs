@@ -67,9 +67,7 @@ impl Sample {
             Err(error) => return Err(error),
         };
         let of_level = |level: &LevelBlock| match (&records, level.records) {
-            (Some(records), Some(range)) => {
-                records.range(range.into())?.collect::<Result<Vec<_>, _>>().map(Some)
-            }
+            (Some(records), Some(range)) => records.read(range.into()).map(Some),
             _ => Ok(None),
         };
         let records = loaded.run.levels.iter().map(of_level).collect::<Result<Vec<_>, ReadError>>()?;

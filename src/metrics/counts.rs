@@ -125,6 +125,11 @@ impl Counts {
             Class::Cancelled => self.cancelled += seen.count,
             _ => self.failed += seen.count,
         }
+        // Nearly all end well, which stands first.
+        if let Some(first) = self.outcomes.first_mut().filter(|known| known.outcome == seen.outcome) {
+            first.count += seen.count;
+            return;
+        }
         match self.outcomes.binary_search_by_key(&seen.outcome, |known| known.outcome) {
             Ok(place) => self.outcomes[place].count += seen.count,
             Err(place) => self.outcomes.insert(place, seen),

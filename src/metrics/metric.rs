@@ -216,8 +216,13 @@ impl Metric {
 
     /// What a histogram counts for `value`: nanoseconds, or thousandths of a token per second, to the nearest.
     #[must_use]
+    #[inline]
     pub fn to_ticks(self, value: f64) -> u64 {
-        (value * self.ticks_per_unit()).round() as u64
+        let ticks = value * self.ticks_per_unit();
+        // As `round` does it, which is a call where the processor may be an old one. Below 2^53 the rest is exact, and above
+        // there is none.
+        let whole = ticks as u64;
+        whole.saturating_add(u64::from(ticks - whole as f64 >= 0.5))
     }
 
     /// The value that `ticks` in a histogram stand for.
@@ -319,5 +324,10 @@ mod tests {
         assert_eq!(Metric::UserSpeed.to_ticks(33.4106), 33_411);
         assert_eq!(Metric::UserSpeed.from_ticks(33_411.0), 33.411);
         assert_eq!(Metric::Tpot.to_ticks(1_000_000.6), 1_000_001);
+        let odd =
+            [0.0, 0.5, 1.5, 2.5, 0.499_999_999_999_999_94, 4_503_599_627_370_495.5, 1e17, 1e30, -0.7, -3.2];
+        for value in odd.into_iter().chain([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]) {
+            assert_eq!(Metric::Tpot.to_ticks(value), value.round() as u64, "{value}");
+        }
     }
 }

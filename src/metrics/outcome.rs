@@ -236,6 +236,7 @@ impl Outcome {
 
     /// Whether the request counts as a success.
     #[must_use]
+    #[inline]
     pub fn is_ok(self) -> bool {
         self.class == Class::Ok
     }

@@ -251,24 +251,28 @@ impl Record {
     /// Whether its times belong to the level's distributions, if it is of its window: it ended well, and its user was not the
     /// one that was slow.
     #[must_use]
+    #[inline]
     pub fn is_in_distributions(&self) -> bool {
         self.outcome.is_ok() && !self.flags.contains(Flags::SLOW_READER)
     }
 
     /// Wait for the cap, ns: `permit - plan`.
     #[must_use]
+    #[inline]
     pub fn cap_wait_ns(&self) -> u64 {
         self.permit.nanos_since(self.plan)
     }
 
     /// Our own lateness, ns: `start - max(plan, permit)`.
     #[must_use]
+    #[inline]
     pub fn schedule_delay_ns(&self) -> u64 {
         self.start.nanos_since(self.plan.max(self.permit))
     }
 
     /// Connection set-up, ns: `conn - start`; `None` if there was no connection.
     #[must_use]
+    #[inline]
     pub fn connect_ns(&self) -> Option<u64> {
         self.conn.map(|at| at.nanos_since(self.start))
     }
@@ -276,6 +280,7 @@ impl Record {
     /// Time to a connection that was opened for it, without the TLS handshake, ns: `conn - start - tls_handshake`. `None`
     /// on one that stood. Of a request that was sent again it holds the first attempt as well.
     #[must_use]
+    #[inline]
     pub fn tcp_connect_ns(&self) -> Option<u64> {
         let whole = self.connect_ns().filter(|_| self.flags.contains(Flags::FRESH_CONNECTION))?;
         Some(whole.saturating_sub(self.tls_handshake_ns().unwrap_or(0)))
@@ -283,24 +288,28 @@ impl Record {
 
     /// TLS handshake of a connection that was opened for it, ns, from the moment the connection under it stands.
     #[must_use]
+    #[inline]
     pub fn tls_handshake_ns(&self) -> Option<u64> {
         self.handshake.map(Handshake::ns)
     }
 
     /// First response byte, ns: `byte - start`.
     #[must_use]
+    #[inline]
     pub fn ttfb_ns(&self) -> Option<u64> {
         self.byte.map(|at| at.nanos_since(self.start))
     }
 
     /// TTFT, ns: `first - start`.
     #[must_use]
+    #[inline]
     pub fn ttft_ns(&self) -> Option<u64> {
         self.first.map(|at| at.nanos_since(self.start))
     }
 
     /// TTFT by the kernel's stamp, ns.
     #[must_use]
+    #[inline]
     pub fn kernel_ttft_ns(&self) -> Option<u64> {
         self.kernel_first.map(|at| at.nanos_since(self.start))
     }
@@ -373,12 +382,14 @@ impl Record {
 
     /// Time to the first answer token, ns: `answer - start`.
     #[must_use]
+    #[inline]
     pub fn ttfa_ns(&self) -> Option<u64> {
         self.answer.map(|at| at.nanos_since(self.start))
     }
 
     /// E2E, ns: `last - start`; for a body that was not streamed the same as [`Record::stream_ns`].
     #[must_use]
+    #[inline]
     pub fn e2e_ns(&self) -> Option<u64> {
         if self.flags.contains(Flags::WHOLE_BODY) {
             return self.outcome.is_ok().then(|| self.stream_ns());
@@ -388,24 +399,28 @@ impl Record {
 
     /// The whole response, ns: `end - start`, with finish, usage and `[DONE]`.
     #[must_use]
+    #[inline]
     pub fn stream_ns(&self) -> u64 {
         self.end.nanos_since(self.start)
     }
 
     /// TTFT from the planned send, ns.
     #[must_use]
+    #[inline]
     pub fn ttft_plan_ns(&self) -> Option<u64> {
         self.first.map(|at| at.nanos_since(self.plan))
     }
 
     /// Time to the first answer token from the planned send, ns.
     #[must_use]
+    #[inline]
     pub fn ttfa_plan_ns(&self) -> Option<u64> {
         self.answer.map(|at| at.nanos_since(self.plan))
     }
 
     /// E2E from the planned send, ns.
     #[must_use]
+    #[inline]
     pub fn e2e_plan_ns(&self) -> Option<u64> {
         if self.flags.contains(Flags::WHOLE_BODY) {
             return self.outcome.is_ok().then(|| self.stream_plan_ns());
@@ -415,6 +430,7 @@ impl Record {
 
     /// The whole response from the planned send, ns.
     #[must_use]
+    #[inline]
     pub fn stream_plan_ns(&self) -> u64 {
         self.end.nanos_since(self.plan)
     }
@@ -424,6 +440,7 @@ impl Record {
     /// `n` are the output tokens, without hidden reasoning tokens. Undefined for `n <= 1`, for one content event,
     /// and for several choices.
     #[must_use]
+    #[inline]
     pub fn tpot_ns(&self) -> Option<f64> {
         if self.flags.contains(Flags::SEVERAL_CHOICES) || self.events < 2 {
             return None;
@@ -440,6 +457,7 @@ impl Record {
 
     /// TPOT over the tokens after the first content event, ns per token; needs running token counts.
     #[must_use]
+    #[inline]
     pub fn tpot_adjusted_ns(&self) -> Option<f64> {
         let tokens = self.tokens_after_first.filter(|n| *n > 0)?;
         Some(self.last?.nanos_since(self.first?) as f64 / f64::from(tokens))
@@ -447,6 +465,7 @@ impl Record {
 
     /// Decode speed that this user saw, tokens per second: `1 / tpot`.
     #[must_use]
+    #[inline]
     pub fn user_speed(&self) -> Option<f64> {
         self.tpot_ns().filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns)
     }

@@ -43,7 +43,7 @@ impl Slo {
 /// token, first answer token or end has missed its limit.
 #[must_use]
 pub fn good(record: &Record, slo: &Slo, from_plan: bool) -> bool {
-    record.outcome.is_ok() && held(record, slo, from_plan).into_iter().all(Held::is_kept)
+    judged(record, slo, from_plan).0
 }
 
 /// How near the request came to its limits: the largest of its values over their limits, so that 1 is just good. 0
@@ -52,10 +52,17 @@ pub fn good(record: &Record, slo: &Slo, from_plan: bool) -> bool {
 /// Where several limits stand, this is the value that decides.
 #[must_use]
 pub fn strain(record: &Record, slo: &Slo, from_plan: bool) -> f64 {
+    judged(record, slo, from_plan).1
+}
+
+/// Both at once: whether it was [`good`], and its [`strain`].
+#[must_use]
+pub fn judged(record: &Record, slo: &Slo, from_plan: bool) -> (bool, f64) {
     if !record.outcome.is_ok() {
-        return f64::INFINITY;
+        return (false, f64::INFINITY);
     }
-    held(record, slo, from_plan).into_iter().map(Held::strain).fold(0.0, f64::max)
+    let held = held(record, slo, from_plan);
+    (held.into_iter().all(Held::is_kept), held.into_iter().map(Held::strain).fold(0.0, f64::max))
 }
 
 /// A value held against its limit.

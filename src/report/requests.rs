@@ -65,7 +65,7 @@ pub fn by_level<T>(
     let mut levels = Vec::new();
     for block in &loaded.run.levels {
         let Some(range) = block.records else { continue };
-        let records = records.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let records = records.read(range.into())?;
         levels.push(view(block, &of_level(block, &records, chunks.as_mut())?)?);
     }
     Ok(levels)

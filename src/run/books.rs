@@ -111,7 +111,7 @@ impl Books {
             gaps = rest;
             let record = bytes.try_into().ok().and_then(Record::decode);
             let Some(record) = record.filter(|record| record.phase == Phase::Measured) else { continue };
-            let by_kernel = record.by_kernel().filter(|_| self.keeping.by_kernel);
+            let by_kernel = if self.keeping.by_kernel { record.by_kernel() } else { None };
             slices.add(&by_kernel.unwrap_or(record), own, totals);
             self.is_changed = true;
         }

@@ -29,7 +29,7 @@ impl Loaded {
             };
             let setting = level.setting.read().map_err(|source| self.malformed(source))?;
             let range = level.records.ok_or_else(|| self.without_records())?;
-            let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+            let records = stored.read(range.into())?;
             let limits = Limits {
                 slo,
                 from_plan: setting.load.judged_from_plan(),

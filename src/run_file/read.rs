@@ -215,7 +215,7 @@ impl Loaded {
     /// Of a run of another tool only what it did not judge is judged: its numbers are its own.
     fn judge_imported(&self, level: &mut LevelBlock, stored: &Records, slo: &Slo) -> Result<(), ReadError> {
         let range = level.records.ok_or_else(|| self.without_records())?;
-        let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let records = stored.read(range.into())?;
         let summary = summary::level(&summary::Input {
             records: Some(&records),
             tally: &Tally::default(),
@@ -252,7 +252,7 @@ impl Loaded {
         let plan = self.run.plan.read().map_err(|source| self.malformed(source))?;
         let share = plan.own_share();
         let range = level.records.ok_or_else(|| self.without_records())?;
-        let records = stored.range(range.into())?.collect::<Result<Vec<_>, _>>()?;
+        let records = stored.read(range.into())?;
         let statistics = level.statistics.as_ref();
         let summary = summary::level(&summary::Input {
             records: Some(&records),

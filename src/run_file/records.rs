@@ -62,6 +62,29 @@ impl Records {
         RecordRange { first: 0, count: self.count }
     }
 
+    /// The records of `range`, all together.
+    ///
+    /// # Errors
+    ///
+    /// When the file has fewer records, cannot be read, or holds one that is damaged.
+    pub fn read(&self, range: RecordRange) -> Result<Vec<Record>, ReadError> {
+        let RecordIter { path, mut input, mut next, end } = self.range(range)?;
+        // No more than the file has, as is known by now.
+        let mut all = Vec::with_capacity(usize::try_from(range.count).unwrap_or(0));
+        let mut block = vec![0; BUFFER_BYTES];
+        while next < end {
+            let left = usize::try_from(end - next).unwrap_or(usize::MAX);
+            let bytes = &mut block[..left.saturating_mul(Record::BYTES).min(BUFFER_BYTES)];
+            input.read_exact(bytes).map_err(|e| ReadError::io(&path, e))?;
+            for bytes in bytes.as_chunks().0 {
+                let bad = || ReadError::BadRecord { path: path.clone(), number: next };
+                all.push(Record::decode(bytes).ok_or_else(bad)?);
+                next += 1;
+            }
+        }
+        Ok(all)
+    }
+
     /// The records of `range`.
     ///
     /// # Errors
@@ -106,4 +129,4 @@ impl Iterator for RecordIter {
     }
 }
 
-const BUFFER_BYTES: usize = 64 * Record::BYTES;
+const BUFFER_BYTES: usize = 512 * Record::BYTES;

@@ -275,7 +275,7 @@ impl Done {
 }
 
 fn of_range(records: &Records, range: RecordRange) -> Option<Vec<Record>> {
-    records.range(range).ok()?.collect::<Result<Vec<_>, _>>().ok()
+    records.read(range).ok()
 }
 
 fn push(run: &mut RunFile, result: &LevelResult, records: Option<&[Record]>, plan: &Plan) {

@@ -93,6 +93,24 @@ impl Histogram {
         self.counts_mut().add(Histogram::bucket_of(ns), count);
     }
 
+    /// Counts each of `values`, which ascend, as [`Histogram::record`] does: those of a bucket in one step.
+    pub fn record_ascending(&mut self, values: impl IntoIterator<Item = u64>) {
+        let mut bucket: Option<(u16, u64)> = None;
+        for ns in values {
+            self.totals.record(ns);
+            self.overflow = self.overflow.saturating_add(u64::from(ns > Histogram::HIGHEST_NS));
+            let code = Histogram::bucket_of(ns);
+            match &mut bucket {
+                Some((last, count)) if *last == code => *count += 1,
+                _ => {
+                    let full = bucket.replace((code, 1));
+                    full.iter().for_each(|(code, count)| self.record_bucket(*code, *count));
+                }
+            }
+        }
+        bucket.iter().for_each(|(code, count)| self.record_bucket(*code, *count));
+    }
+
     /// Counts `ns`, and for a value above `interval` also `ns - interval`, `ns - 2 * interval`, ... down to
     /// `interval`: the requests that a client sending one each `interval` would have sent while it waited.
     ///

@@ -2,6 +2,8 @@
 //!
 //! In whole nanoseconds throughout; a quotient is taken last.
 
+use crate::stats::sort;
+
 /// A stretch of time `[start, end)`, ns: the life of a request, or a window. Empty unless `start < end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -43,18 +45,25 @@ impl InFlight {
     /// takes its place: both are never open at once.
     #[must_use]
     pub fn of(lives: impl IntoIterator<Item = Span>) -> InFlight {
-        let mut edges: Vec<(u64, i64)> = Vec::new();
-        for life in lives.into_iter().filter(|life| life.nanos() > 0) {
-            edges.extend([(life.start, 1), (life.end, -1)]);
-        }
-        edges.sort_unstable();
-        let (mut steps, mut open): (Vec<(u64, u64)>, _) = (Vec::new(), 0);
-        for moment in edges.chunk_by(|a, b| a.0 == b.0) {
-            let change: i64 = moment.iter().map(|edge| edge.1).sum();
-            if change != 0 {
+        let (mut starts, mut ends): (Vec<u64>, Vec<u64>) =
+            lives.into_iter().filter(|life| life.nanos() > 0).map(|life| (life.start, life.end)).unzip();
+        sort::by_key(&mut starts, |at| *at);
+        sort::by_key(&mut ends, |at| *at);
+        let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
+        let (mut steps, mut open) = (Vec::new(), 0);
+        // No life starts behind the last end.
+        while let Some(end) = ends.peek() {
+            let at = starts.peek().map_or(*end, |start| *start.min(end));
+            let before = open;
+            while starts.next_if_eq(&at).is_some() {
+                open += 1;
+            }
+            while ends.next_if_eq(&at).is_some() {
                 // Never below 0: a life ends after it began.
-                open += change;
-                steps.push((moment[0].0, open as u64));
+                open -= 1;
+            }
+            if open != before {
+                steps.push((at, open));
             }
         }
         InFlight { steps }
@@ -149,6 +158,24 @@ pub(super) mod tests {
                 open.chunks(15).map(|slice| slice.iter().sum::<u64>() as f64 / 15.0).collect();
             assert_eq!(in_flight.slices(window, 4), slices);
         }
+    }
+
+    /// By the edges of all lives in one list.
+    #[test]
+    fn many_lives_make_the_steps_of_their_edges() {
+        let lives = lives(7, 5000, 20_000);
+        let mut edges: Vec<(u64, i64)> = Vec::new();
+        for life in lives.iter().filter(|life| life.nanos() > 0) {
+            edges.extend([(life.start, 1), (life.end, -1)]);
+        }
+        edges.sort_unstable();
+        let (mut steps, mut open) = (Vec::new(), 0);
+        for moment in edges.chunk_by(|a, b| a.0 == b.0) {
+            let change: i64 = moment.iter().map(|edge| edge.1).sum();
+            open += change;
+            steps.extend((change != 0).then_some((moment[0].0, open as u64)));
+        }
+        assert_eq!(InFlight::of(lives).steps, steps);
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod repeats;
 pub mod running;
 pub mod series;
 pub mod share;
+pub mod sort;
 pub mod sparse;
 pub mod student;
 pub mod totals;

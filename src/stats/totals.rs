@@ -153,6 +153,7 @@ pub struct FloatSum {
 
 impl FloatSum {
     /// Adds `value`.
+    #[inline]
     pub fn add(&mut self, value: f64) {
         let sum = self.sum + value;
         self.error +=

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::metric::Metric;
 use crate::stats::order::Ranks;
 use crate::stats::quantile::nearest_rank;
-use crate::stats::{Confidence, Quantile};
+use crate::stats::{Confidence, Quantile, sort};
 use crate::summary::statistics::Ordered;
 
 /// The median of a part against that of all others.
@@ -89,9 +89,9 @@ impl Against {
 
 impl Median {
     fn of(values: &[f64], confidence: Confidence) -> Option<Median> {
-        let n_eff = Ordered::of(values)?.n_eff();
         let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
+        sort::values(&mut sorted);
+        let n_eff = Ordered::of(values, &sorted)?.n_eff();
         let ranks = Ranks::effective(sorted.len() as u64, n_eff, Quantile::P50, confidence);
         let at = |rank: u64| sorted.get(rank as usize - 1).copied();
         Some(Median {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::metrics::metric::Metric;
 use crate::metrics::{Record, Tally};
 use crate::plan::Timestamps;
-use crate::stats::Quantile;
 use crate::stats::quantile::nearest_rank;
+use crate::stats::{Quantile, sort};
 use crate::summary::StampPair;
 
 /// Metrics of a request that rest on the stamps of content events.
@@ -39,21 +39,14 @@ pub(super) fn pairs<'a>(
     ok: impl Iterator<Item = &'a Record> + Clone,
     timestamps: Timestamps,
 ) -> Vec<StampPair> {
-    if timestamps != Timestamps::Both {
+    if timestamps != Timestamps::Both || ok.clone().all(|record| record.kernel_first.is_none()) {
         return Vec::new();
     }
-    let both = ok.filter_map(|record| Some((record, record.by_kernel()?)));
     let mut pairs = Vec::new();
-    for metric in STAMPED {
-        let (mut user, mut kernel) = (Vec::new(), Vec::new());
-        for (by_user, by_kernel) in both.clone() {
-            if let (Some(a), Some(b)) = (metric.of(by_user), metric.of(&by_kernel)) {
-                user.push(a);
-                kernel.push(b);
-            }
-        }
-        user.sort_unstable_by(f64::total_cmp);
-        kernel.sort_unstable_by(f64::total_cmp);
+    for (metric, mut user, mut kernel) in STAMPED.chunks(TOGETHER).flat_map(|some| columns(some, ok.clone()))
+    {
+        sort::values(&mut user);
+        sort::values(&mut kernel);
         for quantile in QUANTILES {
             if let (Some(user_ns), Some(kernel_ns)) =
                 (nearest_rank(&user, quantile), nearest_rank(&kernel, quantile))
@@ -64,6 +57,26 @@ pub(super) fn pairs<'a>(
     }
     pairs
 }
+
+/// Each of `metrics` by user and by kernel stamps, of the requests that have both, in their order.
+fn columns<'a>(
+    metrics: &[Metric],
+    ok: impl Iterator<Item = &'a Record>,
+) -> Vec<(Metric, Vec<f64>, Vec<f64>)> {
+    let mut columns: Vec<_> = metrics.iter().map(|metric| (*metric, Vec::new(), Vec::new())).collect();
+    for (by_user, by_kernel) in ok.filter_map(|record| Some((record, record.by_kernel()?))) {
+        for (metric, user, kernel) in &mut columns {
+            if let (Some(a), Some(b)) = (metric.of(by_user), metric.of(&by_kernel)) {
+                user.push(a);
+                kernel.push(b);
+            }
+        }
+    }
+    columns
+}
+
+/// Metrics of one walk over the records: what is kept of them is then a fifth of these.
+const TOGETHER: usize = 4;
 
 /// The same of metrics that a tally has by both stamps.
 pub(super) fn pairs_of(tally: &Tally, metrics: &[(Metric, Metric)]) -> Vec<StampPair> {

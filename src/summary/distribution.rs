@@ -13,15 +13,20 @@ impl Distribution {
     pub(crate) fn of_sorted(metric: Metric, values: &[f64], failed: u64) -> Option<Distribution> {
         let (min, max) = (*values.first()?, *values.last()?);
         let mut histogram = Histogram::new();
-        values.iter().for_each(|value| histogram.record(metric.to_ticks(*value)));
+        histogram.record_ascending(values.iter().map(|value| metric.to_ticks(*value)));
         let n = values.len() as u64;
+        let (mut sum, mut sum_of_squares) = (FloatSum::default(), FloatSum::default());
+        for value in values {
+            sum.add(*value);
+            sum_of_squares.add(value * value);
+        }
         Some(Distribution {
             metric,
             n,
             min,
             max,
-            sum: values.iter().copied().collect::<FloatSum>().total(),
-            sum_of_squares: values.iter().map(|value| value * value).collect::<FloatSum>().total(),
+            sum: sum.total(),
+            sum_of_squares: sum_of_squares.total(),
             quantiles: reported(|quantile| nearest_rank(values, quantile)),
             with_failures: reported(|quantile| value_at(values, quantile.rank(n + failed))),
             histogram,

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
 use crate::metrics::{Flags, Record};
+use crate::stats::sort;
 use crate::summary::rates::Amounts;
 use crate::summary::records::goodput;
-use crate::summary::statistics::is_wanted;
-use crate::summary::{Against, Counts, Distribution, Goodput, Input, Rates, Tokens, against};
+use crate::summary::statistics::{Judged, is_wanted};
+use crate::summary::{Against, Counts, Distribution, Goodput, Input, Rates, Tokens, against, columns};
 
 /// Some of the requests of a level.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,26 +54,41 @@ pub enum GroupKey {
 /// where there are several, slow readers where there are some, and by whether a connection was opened for them where there
 /// are enough of both. `measured` are all requests of the level.
 pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
-    let mut keys = several(population, |record| Some(GroupKey::Model(record.model)));
-    keys.extend(several(population, |record| Some(GroupKey::Endpoint(record.endpoint))));
-    keys.extend(several(population, |record| record.replica.map(GroupKey::Replica)));
-    if population.iter().any(|record| is_slow(record)) {
-        keys.push(GroupKey::SlowReaders);
-    }
-    let by_connection = [GroupKey::FreshConnections, GroupKey::ReusedConnections];
-    let enough = |key: &GroupKey| {
-        population.iter().filter(|record| has(*key, record)).take(OF_CONNECTIONS_MIN).count()
-            == OF_CONNECTIONS_MIN
-    };
-    if by_connection.iter().all(enough) {
-        keys.extend(by_connection);
-    }
+    let keys = keys(population);
     let groups = keys.iter().map(|key| Group {
         rates: rates(input, measured, *key),
         against: against(population, *key, keys.iter().filter(|other| is_like(**other, *key)).count()),
         ..group(input, population, *key)
     });
     groups.collect()
+}
+
+/// What tells the requests apart, in order.
+fn keys(population: &[&Record]) -> Vec<GroupKey> {
+    let mut by_place: [Vec<GroupKey>; 3] = Default::default();
+    let (mut slow, mut fresh, mut reused) = (0, 0, 0);
+    for record in population {
+        let own = [
+            Some(GroupKey::Model(record.model)),
+            Some(GroupKey::Endpoint(record.endpoint)),
+            record.replica.map(GroupKey::Replica),
+        ];
+        for (keys, key) in by_place.iter_mut().zip(own) {
+            let Some(key) = key else { continue };
+            if let Err(place) = keys.binary_search(&key) {
+                keys.insert(place, key);
+            }
+        }
+        slow += usize::from(has(GroupKey::SlowReaders, record));
+        fresh += usize::from(has(GroupKey::FreshConnections, record));
+        reused += usize::from(has(GroupKey::ReusedConnections, record));
+    }
+    let mut keys: Vec<GroupKey> = by_place.into_iter().filter(|keys| keys.len() > 1).flatten().collect();
+    keys.extend((slow > 0).then_some(GroupKey::SlowReaders));
+    if fresh.min(reused) >= OF_CONNECTIONS_MIN {
+        keys.extend([GroupKey::FreshConnections, GroupKey::ReusedConnections]);
+    }
+    keys
 }
 
 /// Requests on fresh connections and on others that are told apart: of fewer a median says little, and any run with a pool
@@ -84,6 +100,7 @@ fn is_like(one: GroupKey, other: GroupKey) -> bool {
     std::mem::discriminant(&one) == std::mem::discriminant(&other)
 }
 
+#[inline]
 fn has(key: GroupKey, record: &Record) -> bool {
     match key {
         GroupKey::Model(model) => record.model == model,
@@ -109,33 +126,27 @@ fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> 
     if !matches!(key, GroupKey::Endpoint(_) | GroupKey::Replica(_)) {
         return Vec::new();
     }
-    let ok = || population.iter().filter(|record| record.outcome.is_ok() && !is_slow(record));
-    let of = |metric: Metric| {
-        let values = |own: bool| -> Vec<f64> {
-            ok().filter(|record| has(key, record) == own).filter_map(|record| metric.of(record)).collect()
-        };
-        Against::of(metric, &values(true), &values(false), against::confidence_of(parts))
+    let ok = population.iter().copied().filter(|record| record.outcome.is_ok() && !is_slow(record));
+    let values =
+        |own: bool| columns::of(against::METRICS, ok.clone().filter(|record| has(key, record) == own));
+    let pairs = values(true).into_iter().zip(values(false));
+    let of = |((metric, own), (_, others)): ((Metric, Vec<f64>), (Metric, Vec<f64>))| {
+        Against::of(metric, &own, &others, against::confidence_of(parts))
     };
-    against::METRICS.into_iter().filter_map(of).collect()
+    pairs.filter_map(of).collect()
 }
 
 /// Whether the latencies of a request are made by its own user.
+#[inline]
 pub(super) fn is_slow(record: &Record) -> bool {
     record.flags.contains(Flags::SLOW_READER)
 }
 
-fn several(population: &[&Record], key: impl Fn(&Record) -> Option<GroupKey>) -> Vec<GroupKey> {
-    let mut keys: Vec<GroupKey> = population.iter().filter_map(|record| key(record)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    if keys.len() > 1 { keys } else { Vec::new() }
-}
-
 fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
     let all: Vec<&Record> = population.iter().copied().filter(|record| has(key, record)).collect();
-    let sessions = all.iter().filter(|record| record.turn == 0).count() as u64;
-    let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+    let (mut sessions, mut counts, mut tokens) = (0, Counts::default(), Tokens::default());
     for record in &all {
+        sessions += u64::from(record.turn == 0);
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
@@ -143,18 +154,17 @@ fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
     }
     let apart = key == GroupKey::SlowReaders;
     let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
-    let failed = ranked.iter().filter(|record| record.outcome.is_failure()).count() as u64;
-    let distribution = |metric: Metric| {
-        let ok = ranked.iter().filter(|record| record.outcome.is_ok());
-        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
-        values.sort_unstable_by(f64::total_cmp);
+    let failed = if apart { counts.failed } else { counts.ranked_failed() };
+    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
+    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
+    let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
+        sort::values(&mut values);
         Distribution::of_sorted(metric, &values, failed)
     };
-    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
     Group {
         of: key,
-        distributions: wanted.filter_map(distribution).collect(),
-        goodput: if apart { None } else { goodput(input, &ranked, &counts) },
+        distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
+        goodput: if apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
         counts,
         tokens,
         rates: Rates::default(),

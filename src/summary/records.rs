@@ -1,15 +1,15 @@
 //! A level from its records: exact.
 
 use crate::metrics::metric::Metric;
-use crate::metrics::slo::good;
-use crate::metrics::{Class, Phase, Record};
+use crate::metrics::{Class, Flags, Phase, Record};
 use crate::run::Window;
-use crate::stats::{self, inflight};
+use crate::stats::{self, inflight, sort};
 use crate::summary::groups::{self, is_slow};
 use crate::summary::rates::{Amounts, level_nanos};
-use crate::summary::statistics::{self, LatencyStatistics, Ordered, is_wanted, steady};
+use crate::summary::statistics::{self, Judged, LatencyStatistics, Ordered, is_wanted, steady};
 use crate::summary::{
-    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache, turns,
+    Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache, columns,
+    turns,
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
@@ -23,8 +23,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     let input = &Input { window: cut.window, ..*input };
     let mut population: Vec<&Record> =
         measured.iter().copied().filter(|record| input.window.contains(record.plan)).collect();
-    // Records stand in the order of their ends, which is nearly this one: few steps for a stable sort.
-    population.sort_by_key(|record| (record.plan, record.index));
+    in_order_of_plans(&mut population);
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
     for record in &population {
         counts.add(record);
@@ -46,16 +45,17 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
     let ended = measured.iter().filter(|record| record.outcome.class != Class::Cancelled);
+    let judged = Judged::of(input, &ranked);
     let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed());
     let level =
-        statistics::Level { input: *input, cut, measured: &measured, ranked: &ranked, in_flight: &lives };
+        statistics::Level { input: *input, cut, measured: &measured, judged: &judged, in_flight: &lives };
     LevelSummary {
         window: input.window,
         distributions,
         groups: groups::of(input, &population, &measured),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
-        goodput: goodput(input, &ranked, &counts),
+        goodput: goodput(input, judged.good(), &counts),
         in_flight: Some(in_flight(&lives, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
         cache_split: cache::split(population.iter().copied().filter(|record| record.outcome.is_ok())),
@@ -73,20 +73,26 @@ fn distributions(
     failed: u64,
 ) -> (Vec<Distribution>, Vec<LatencyStatistics>) {
     let (mut distributions, mut latencies) = (Vec::new(), Vec::new());
-    for metric in Metric::ALL {
+    let ok = || population.iter().copied().filter(|record| record.outcome.is_ok());
+    let some_late = ok().any(|record| record.flags.contains(Flags::FIRST_COALESCED));
+    let columns = Metric::ALL.chunks(columns::TOGETHER);
+    for (metric, mut values) in columns.flat_map(|metrics| columns::of(metrics.iter().copied(), ok())) {
         if !metric.is_per_request() {
             distributions.extend(Distribution::pooled(metric, input.tally));
             continue;
         }
-        let ok = population.iter().filter(|record| record.outcome.is_ok());
-        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
-        let ordered = if is_wanted(metric, input.from_plan) { Ordered::of(&values) } else { None };
-        values.sort_unstable_by(f64::total_cmp);
+        let in_order = if is_wanted(metric, input.from_plan) { values.clone() } else { Vec::new() };
+        sort::values(&mut values);
+        let ordered = Ordered::of(&in_order, &values);
         latencies.extend(ordered.map(|ordered| ordered.ranked(metric, &values)));
         let distribution = Distribution::of_sorted(metric, &values, failed);
-        distributions.extend(distribution.map(|distribution| match FROM_FIRST.contains(&metric) {
-            true => Distribution { bounds: first_bounds(metric, population, &distribution), ..distribution },
-            false => distribution,
+        distributions.extend(distribution.map(|distribution| {
+            match some_late && FROM_FIRST.contains(&metric) {
+                true => {
+                    Distribution { bounds: first_bounds(metric, population, &distribution), ..distribution }
+                }
+                false => distribution,
+            }
         }));
     }
     (distributions, latencies)
@@ -112,7 +118,7 @@ fn first_bounds(metric: Metric, population: &[&Record], distribution: &Distribut
     if joined == 0 {
         return None;
     }
-    values.sort_unstable_by(f64::total_cmp);
+    sort::values(&mut values);
     Some(Bounds::between(joined, distribution, &values))
 }
 
@@ -129,12 +135,21 @@ fn in_flight(lives: &stats::InFlight, window: &Window) -> InFlight {
     }
 }
 
-/// Goodput of the `ranked` requests among those that `counts` counts.
-pub(super) fn goodput(input: &Input<'_>, ranked: &[&Record], counts: &Counts) -> Option<Goodput> {
+/// Puts requests in the order of their planned sends, those of one moment in that of their places in the plan.
+fn in_order_of_plans(records: &mut [&Record]) {
+    let mut by_plan: Vec<(u64, &Record)> = records.iter().map(|one| (one.plan.as_nanos(), *one)).collect();
+    sort::by_key(&mut by_plan, |(plan, _)| *plan);
+    for of_moment in by_plan.chunk_by_mut(|a, b| a.0 == b.0).filter(|of_moment| of_moment.len() > 1) {
+        of_moment.sort_by_key(|(_, record)| record.index);
+    }
+    records.iter_mut().zip(by_plan).for_each(|(place, (_, record))| *place = record);
+}
+
+/// Goodput where so many of the requests that `counts` counts have `kept` every limit.
+pub(super) fn goodput(input: &Input<'_>, kept: u64, counts: &Counts) -> Option<Goodput> {
     if input.slo.is_empty() {
         return None;
     }
-    let kept = ranked.iter().filter(|record| good(record, &input.slo, input.from_plan)).count() as u64;
     let ratio = |over: f64| if over > 0.0 { kept as f64 / over } else { 0.0 };
     Some(Goodput {
         slo: input.slo,

@@ -12,7 +12,7 @@ pub(super) mod throughput;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::Metric;
-use crate::metrics::slo::{good, strain};
+use crate::metrics::slo::judged as judged_by;
 use crate::metrics::{Class, Record};
 use crate::plan::SteadyCut;
 use crate::run::Window;
@@ -246,8 +246,8 @@ pub(super) struct Level<'a> {
     pub(super) cut: steady::Cut,
     /// Every request, warm-up left out.
     pub(super) measured: &'a [&'a Record],
-    /// Those planned in the window, in the order of their plans, without those of slow readers.
-    pub(super) ranked: &'a [&'a Record],
+    /// What became of those planned in the window, in the order of their plans, without those of slow readers.
+    pub(super) judged: &'a Judged,
     /// Their lives.
     pub(super) in_flight: &'a InFlight,
 }
@@ -255,7 +255,7 @@ pub(super) struct Level<'a> {
 /// The statistics of a level whose `latencies` were taken on the way.
 pub(super) fn of(level: &Level<'_>, latencies: Vec<LatencyStatistics>) -> Statistics {
     Statistics {
-        attainment: attainment(level),
+        attainment: attainment(level.judged),
         latencies,
         throughput: throughput::of(level.measured, &level.input.window),
         steady: steady::of(level),
@@ -264,16 +264,33 @@ pub(super) fn of(level: &Level<'_>, latencies: Vec<LatencyStatistics>) -> Statis
     }
 }
 
-/// A request is a hit if it was good; behind it stands what decided that, over its limit.
-fn attainment(level: &Level<'_>) -> Option<AttainmentStatistics> {
-    let Input { slo, from_plan, .. } = level.input;
-    if slo.is_empty() {
-        return None;
+/// Requests held against the limits of a level, in their order, but for the cancelled.
+pub(super) struct Judged {
+    /// Whether each was good.
+    hits: Vec<bool>,
+    /// What decided that, over its limit.
+    behind: Vec<f64>,
+}
+
+impl Judged {
+    /// Those `ranked`; none where there is no limit.
+    pub(super) fn of(input: &Input<'_>, ranked: &[&Record]) -> Judged {
+        let Input { slo, from_plan, .. } = input;
+        let judged =
+            ranked.iter().filter(|record| !slo.is_empty() && record.outcome.class != Class::Cancelled);
+        let (hits, behind) = judged.map(|record| judged_by(record, slo, *from_plan)).unzip();
+        Judged { hits, behind }
     }
-    let judged = level.ranked.iter().filter(|record| record.outcome.class != Class::Cancelled);
-    let (hits, behind): (Vec<bool>, Vec<f64>) =
-        judged.map(|record| (good(record, &slo, from_plan), strain(record, &slo, from_plan))).unzip();
-    let share = Share::of(&hits, &behind)?;
+
+    /// How many were good.
+    pub(super) fn good(&self) -> u64 {
+        self.hits.iter().filter(|hit| **hit).count() as u64
+    }
+}
+
+/// `None` where nothing was judged.
+fn attainment(Judged { hits, behind }: &Judged) -> Option<AttainmentStatistics> {
+    let share = Share::of(hits, behind)?;
     let Interval { low, high } = share.interval(Confidence::C95);
     Some(AttainmentStatistics {
         value: share.value(),

@@ -2,6 +2,7 @@ use super::*;
 use crate::metrics::{Class, Flags, Gaps, Kind, Outcome, Phase, TokenSource};
 use crate::plan::SteadyCut;
 use crate::rng::{self, Purpose};
+use crate::stats::totals::FloatSum;
 use crate::time::Stamp;
 
 const MS: u64 = 1_000_000;
@@ -201,6 +202,53 @@ fn distributions_are_those_of_the_sorted_values() {
             assert_eq!(summary.with_failures(metric, q), ranked);
         }
     }
+}
+
+/// To the bit, of so many that they are sorted by digits: one metric after another, each value compared and counted by itself.
+#[test]
+fn columns_are_the_metrics_one_by_one() {
+    let records = random_records(11, 6000);
+    let summary = summary_of(&records, window(0, 10_000));
+    for metric in Metric::ALL.into_iter().filter(|metric| metric.is_per_request()) {
+        let ok = records.iter().filter(|r| r.outcome.is_ok());
+        let mut values: Vec<f64> = ok.filter_map(|r| metric.of(r)).collect();
+        values.sort_by(f64::total_cmp);
+        let Some(distribution) = summary.distribution(metric) else {
+            assert!(values.is_empty(), "{}", metric.name());
+            continue;
+        };
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|value| histogram.record(metric.to_ticks(*value)));
+        assert_eq!(distribution.histogram, histogram, "{}", metric.name());
+        let sum = |of: fn(f64) -> f64| values.iter().copied().map(of).collect::<FloatSum>().total();
+        let sums = [distribution.sum, distribution.sum_of_squares].map(f64::to_bits);
+        assert_eq!(sums, [sum(|value| value), sum(|value| value * value)].map(f64::to_bits));
+        let quantile = |q: Quantile| values[q.rank(values.len() as u64) as usize - 1];
+        assert!(Quantile::REPORTED.iter().all(|q| distribution.quantile(*q) == Some(quantile(*q))));
+    }
+}
+
+#[test]
+fn in_which_order_records_stand_makes_no_difference() {
+    let mut records = random_records(12, 5000);
+    // Bursts of some ten.
+    records.iter_mut().for_each(|r| r.plan = at(r.plan.as_nanos() / (20 * MS) * 20));
+    let slo = Slo { e2e_ms: Some(900.0), ttft_ms: Some(300.0), ..Slo::default() };
+    let tally = tally_of(&records, at(1_000));
+    let of = |records: &[Record]| level(&Input { slo, ..input(records, &tally, window(1_000, 9_000)) });
+    let of_requests = |summary: &LevelSummary| {
+        let statistics = summary.statistics.clone().unwrap();
+        (summary.distributions.clone(), summary.goodput, statistics.latencies, statistics.attainment)
+    };
+    let some = of(&records);
+    records.sort_by_key(|r| (r.plan, r.index));
+    assert!(of_requests(&of(&records)) == of_requests(&some), "in the order of their plans");
+    records.sort_by_key(|r| (r.end, std::cmp::Reverse(r.index)));
+    assert!(of_requests(&of(&records)) == of_requests(&some), "in the order of their ends");
+    let good = records.iter().filter(|r| at(1_000) <= r.plan && r.plan < at(9_000));
+    let good = good.filter(|r| crate::metrics::slo::good(r, &slo, true)).count() as u64;
+    let attainment = some.statistics.as_ref().and_then(|statistics| statistics.attainment).unwrap();
+    assert_eq!((some.goodput.unwrap().good, attainment.good), (good, good));
 }
 
 #[test]

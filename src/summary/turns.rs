@@ -4,7 +4,8 @@
 
 use crate::metrics::Record;
 use crate::metrics::metric::Metric;
-use crate::summary::{Counts, Distribution, Tokens};
+use crate::stats::sort;
+use crate::summary::{Counts, Distribution, Tokens, columns};
 
 /// The requests of one turn of all sessions, planned in the window.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +25,11 @@ pub struct TurnSummary {
 /// One row for each turn up to [`ROWS_MAX`]; none where no session has a second one.
 pub(super) fn of(population: &[&Record], from_plan: bool) -> Vec<TurnSummary> {
     let row_of = |record: &Record| usize::from(record.turn).min(ROWS_MAX - 1);
-    let last = population.iter().map(|record| row_of(record)).max().unwrap_or(0);
+    let longest = population.iter().map(|record| usize::from(record.turn)).max().unwrap_or(0);
+    let last = longest.min(ROWS_MAX - 1);
     if last == 0 {
         return Vec::new();
     }
-    let longest = population.iter().map(|record| usize::from(record.turn)).max().unwrap_or(0);
     (0..=last)
         .map(|row| {
             let requests: Vec<&Record> =
@@ -49,12 +50,12 @@ fn summary(row: usize, requests: &[&Record], from_plan: bool) -> TurnSummary {
             tokens.add(record);
         }
     }
-    let metrics = METRICS.iter().filter(|(_, is_of_plan)| from_plan || !is_of_plan);
-    let distributions = metrics.filter_map(|(metric, _)| {
-        let ok = requests.iter().filter(|record| record.outcome.is_ok());
-        let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        Distribution::of_sorted(*metric, &values, counts.failed)
+    let metrics = METRICS.into_iter().filter(|(_, is_of_plan)| from_plan || !is_of_plan);
+    let ok = requests.iter().copied().filter(|record| record.outcome.is_ok());
+    let columns = columns::of(metrics.map(|(metric, _)| metric), ok).into_iter();
+    let distributions = columns.filter_map(|(metric, mut values)| {
+        sort::values(&mut values);
+        Distribution::of_sorted(metric, &values, counts.failed)
     });
     TurnSummary {
         turn: row as u32 + 1,

@@ -95,8 +95,7 @@ impl Spools {
         if range.count > EXACT_MAX {
             return Ok(None);
         }
-        let records = Records::open(spool.part())?.range(range)?.collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(records))
+        Records::open(spool.part())?.read(range).map(Some)
     }
 
     /// Removes the files of a run that is not kept.

@@ -22,55 +22,49 @@ impl Record {
     #[must_use]
     pub fn encode(&self) -> [u8; Record::BYTES] {
         let mut w = Writer { bytes: [0; Record::BYTES], at: 0 };
-        w.put(self.index, 6);
-        w.put(self.session, 6);
-        w.put(u64::from(self.turn), 2);
-        w.put(u64::from(self.endpoint), 2);
-        w.put(u64::from(self.model), 2);
+        w.put::<6>(self.index);
+        w.put::<6>(self.session);
+        w.put::<2>(u64::from(self.turn));
+        w.put::<2>(u64::from(self.endpoint));
+        w.put::<2>(u64::from(self.model));
         // The replica plus one, in what phase and sources leave free: 11 bits.
         let replica = self
             .replica
             .filter(|place| *place < Record::REPLICAS_MAX)
             .map_or(0, |place| u64::from(place) + 1);
-        w.put(self.phase as u64 | (replica & 0x7f) << 1, 1);
+        w.put::<1>(self.phase as u64 | (replica & 0x7f) << 1);
         // The TLS handshake, in what class, status, kind and plan leave free: 4 bits that are 0 without one, 14, and 1. A
         // reader of before does not know the class then, and refuses the record.
         let (mantissa, exponent) = self.handshake.map_or((0, 0), Handshake::code);
         let resumed = u64::from(self.handshake.is_some_and(Handshake::is_resumed));
-        w.put(self.outcome.class as u64 | exponent << 4, 1);
-        w.put(u64::from(self.outcome.status.min(STATUS_MAX)) | (mantissa >> 8) << STATUS_BITS, 2);
-        w.put(self.outcome.kind as u64 | resumed << 7, 1);
+        w.put::<1>(self.outcome.class as u64 | exponent << 4);
+        w.put::<2>(u64::from(self.outcome.status.min(STATUS_MAX)) | (mantissa >> 8) << STATUS_BITS);
+        w.put::<1>(self.outcome.kind as u64 | resumed << 7);
         let sources = self.output_source as u64 | (self.prompt_source as u64) << 4;
-        w.put(sources | (replica >> 7 & 3) << 2 | (replica >> 9) << 6, 1);
-        w.put(u64::from(self.flags.bits()), 2);
-        w.put(self.plan.as_nanos(), 7);
-        w.put(mantissa & 0xff, 1);
-        let offset = |at: Stamp| at.nanos_since(self.plan);
-        let marks = [
-            Some(self.permit),
-            Some(self.start),
-            self.conn,
-            self.sent,
-            self.byte,
-            self.first,
-            self.answer,
-            self.last,
-        ];
-        for mark in marks {
-            w.put_optional(mark.map(offset), 6);
-        }
-        w.put_optional(Some(offset(self.end)), 6);
-        let lag = |user: Option<Stamp>, kernel: Option<Stamp>| Some(user?.nanos_since(kernel?));
-        w.put_optional(lag(self.first, self.kernel_first), 4);
-        w.put_optional(lag(self.answer, self.kernel_answer), 4);
-        w.put_optional(lag(self.last, self.kernel_last), 4);
-        w.put_optional(self.stall_ns, 6);
-        w.put(u64::from(self.kernel_stall_code()), 4);
-        for tokens in [self.prompt_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens] {
-            w.put_optional(tokens.map(u64::from), 3);
-        }
-        w.put(u64::from(self.events), 3);
-        w.put_optional(self.tokens_after_first.map(u64::from), 3);
+        w.put::<1>(sources | (replica >> 7 & 3) << 2 | (replica >> 9) << 6);
+        w.put::<2>(u64::from(self.flags.bits()));
+        w.put::<7>(self.plan.as_nanos());
+        w.put::<1>(mantissa & 0xff);
+        w.put_mark(self.plan, Some(self.permit));
+        w.put_mark(self.plan, Some(self.start));
+        w.put_mark(self.plan, self.conn);
+        w.put_mark(self.plan, self.sent);
+        w.put_mark(self.plan, self.byte);
+        w.put_mark(self.plan, self.first);
+        w.put_mark(self.plan, self.answer);
+        w.put_mark(self.plan, self.last);
+        w.put_mark(self.plan, Some(self.end));
+        w.put_lag(self.first, self.kernel_first);
+        w.put_lag(self.answer, self.kernel_answer);
+        w.put_lag(self.last, self.kernel_last);
+        w.put_optional::<6>(self.stall_ns);
+        w.put::<4>(u64::from(self.kernel_stall_code()));
+        w.put_tokens(self.prompt_tokens);
+        w.put_tokens(self.output_tokens);
+        w.put_tokens(self.cached_tokens);
+        w.put_tokens(self.reasoning_tokens);
+        w.put::<3>(u64::from(self.events));
+        w.put_tokens(self.tokens_after_first);
         debug_assert_eq!(w.at, Record::BYTES);
         w.bytes
     }
@@ -79,45 +73,41 @@ impl Record {
     #[must_use]
     pub fn decode(bytes: &[u8; Record::BYTES]) -> Option<Record> {
         let mut r = Reader { bytes, at: 0 };
-        let index = r.take(6);
-        let session = r.take(6);
-        let (turn, endpoint, model) = (r.take(2) as u16, r.take(2) as u16, r.take(2) as u16);
-        let phase = r.take(1);
+        let index = r.take::<6>();
+        let session = r.take::<6>();
+        let (turn, endpoint, model) = (r.take::<2>() as u16, r.take::<2>() as u16, r.take::<2>() as u16);
+        let phase = r.take::<1>();
         let low = phase >> 1;
         let phase = match phase & 1 {
             0 => Phase::Warmup,
             _ => Phase::Measured,
         };
-        let class = r.take(1);
+        let class = r.take::<1>();
         let exponent = class >> 4;
         let class = Class::from_code((class & 0x0f) as u8)?;
-        let status = r.take(2);
+        let status = r.take::<2>();
         let mantissa = status >> STATUS_BITS;
         let status = status as u16 & STATUS_MAX;
-        let kind = r.take(1);
+        let kind = r.take::<1>();
         let resumed = kind >> 7 == 1;
         let kind = Kind::from_code((kind & 0x7f) as u8)?;
-        let sources = r.take(1) as u8;
+        let sources = r.take::<1>() as u8;
         let replica = (low | u64::from(sources >> 2 & 3) << 7 | u64::from(sources >> 6) << 9) as u16;
-        let flags = Flags::from_bits(r.take(2) as u16);
-        let plan = Stamp::from_nanos(r.take(7));
-        let handshake = Handshake::from_code((mantissa << 8 | r.take(1), exponent), resumed);
-        let mut mark = || r.take_optional(6).map(|ns| Stamp::from_nanos(plan.as_nanos().saturating_add(ns)));
-        let (permit, start) = (mark()?, mark()?);
-        let (conn, sent, byte, first, answer, last) = (mark(), mark(), mark(), mark(), mark(), mark());
-        let end = mark()?;
-        let mut kernel = |user: Option<Stamp>| {
-            let lag = r.take_optional(4)?;
-            Some(Stamp::from_nanos(user?.as_nanos().saturating_sub(lag)))
-        };
-        let (kernel_first, kernel_answer, kernel_last) = (kernel(first), kernel(answer), kernel(last));
-        let stall_ns = r.take_optional(6);
-        let kernel_stall_ns = kernel_stall(stall_ns, r.take(4) as u32);
-        let mut tokens = || r.take_optional(3).map(|n| n as u32);
-        let (prompt_tokens, output_tokens, cached_tokens, reasoning_tokens) =
-            (tokens(), tokens(), tokens(), tokens());
-        let events = r.take(3) as u32;
-        let tokens_after_first = r.take_optional(3).map(|n| n as u32);
+        let flags = Flags::from_bits(r.take::<2>() as u16);
+        let plan = Stamp::from_nanos(r.take::<7>());
+        let handshake = Handshake::from_code((mantissa << 8 | r.take::<1>(), exponent), resumed);
+        let (permit, start) = (r.take_mark(plan)?, r.take_mark(plan)?);
+        let (conn, sent, byte) = (r.take_mark(plan), r.take_mark(plan), r.take_mark(plan));
+        let (first, answer, last) = (r.take_mark(plan), r.take_mark(plan), r.take_mark(plan));
+        let end = r.take_mark(plan)?;
+        let (kernel_first, kernel_answer, kernel_last) =
+            (r.take_lag(first), r.take_lag(answer), r.take_lag(last));
+        let stall_ns = r.take_optional::<6>();
+        let kernel_stall_ns = kernel_stall(stall_ns, r.take::<4>() as u32);
+        let (prompt_tokens, output_tokens) = (r.take_tokens(), r.take_tokens());
+        let (cached_tokens, reasoning_tokens) = (r.take_tokens(), r.take_tokens());
+        let events = r.take::<3>() as u32;
+        let tokens_after_first = r.take_tokens();
         Some(Record {
             index,
             session,
@@ -183,40 +173,89 @@ fn source(code: u8) -> Option<TokenSource> {
     })
 }
 
+/// Fields one after another. All widths are constants and everything is inlined, so that each field is one store at a
+/// place known beforehand: a shard writes a record for every request.
 struct Writer {
     bytes: [u8; Record::BYTES],
     at: usize,
 }
 
 impl Writer {
-    fn put(&mut self, value: u64, width: usize) {
-        let value = value.min(largest(width));
-        self.bytes[self.at..self.at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-        self.at += width;
+    #[inline(always)]
+    fn put<const WIDTH: usize>(&mut self, value: u64) {
+        let le = value.min(largest(WIDTH)).to_le_bytes();
+        match self.bytes[self.at..].first_chunk_mut::<8>() {
+            // The zeros behind the field are where the next ones go.
+            Some(eight) => *eight = le,
+            None => self.bytes[self.at..self.at + WIDTH].copy_from_slice(&le[..WIDTH]),
+        }
+        self.at += WIDTH;
     }
 
     /// All ones stand for "absent"; a value that large is stored as one less.
-    fn put_optional(&mut self, value: Option<u64>, width: usize) {
-        let absent = largest(width);
-        self.put(value.map_or(absent, |v| v.min(absent - 1)), width);
+    #[inline(always)]
+    fn put_optional<const WIDTH: usize>(&mut self, value: Option<u64>) {
+        let absent = largest(WIDTH);
+        self.put::<WIDTH>(value.map_or(absent, |v| v.min(absent - 1)));
+    }
+
+    #[inline(always)]
+    fn put_mark(&mut self, plan: Stamp, mark: Option<Stamp>) {
+        self.put_optional::<6>(mark.map(|at| at.nanos_since(plan)));
+    }
+
+    #[inline(always)]
+    fn put_lag(&mut self, user: Option<Stamp>, kernel: Option<Stamp>) {
+        self.put_optional::<4>(user.zip(kernel).map(|(user, kernel)| user.nanos_since(kernel)));
+    }
+
+    #[inline(always)]
+    fn put_tokens(&mut self, tokens: Option<u32>) {
+        self.put_optional::<3>(tokens.map(u64::from));
     }
 }
 
+/// The same way back, for whoever reads all records of a level.
 struct Reader<'a> {
     bytes: &'a [u8; Record::BYTES],
     at: usize,
 }
 
 impl Reader<'_> {
-    fn take(&mut self, width: usize) -> u64 {
-        let mut le = [0; 8];
-        le[..width].copy_from_slice(&self.bytes[self.at..self.at + width]);
-        self.at += width;
-        u64::from_le_bytes(le)
+    #[inline(always)]
+    fn take<const WIDTH: usize>(&mut self) -> u64 {
+        let value = match self.bytes[self.at..].first_chunk::<8>() {
+            Some(eight) => u64::from_le_bytes(*eight) & largest(WIDTH),
+            None => {
+                let mut le = [0; 8];
+                le[..WIDTH].copy_from_slice(&self.bytes[self.at..self.at + WIDTH]);
+                u64::from_le_bytes(le)
+            }
+        };
+        self.at += WIDTH;
+        value
     }
 
-    fn take_optional(&mut self, width: usize) -> Option<u64> {
-        Some(self.take(width)).filter(|v| *v != largest(width))
+    #[inline(always)]
+    fn take_optional<const WIDTH: usize>(&mut self) -> Option<u64> {
+        Some(self.take::<WIDTH>()).filter(|v| *v != largest(WIDTH))
+    }
+
+    #[inline(always)]
+    fn take_mark(&mut self, plan: Stamp) -> Option<Stamp> {
+        let ns = self.take_optional::<6>()?;
+        Some(Stamp::from_nanos(plan.as_nanos().saturating_add(ns)))
+    }
+
+    #[inline(always)]
+    fn take_lag(&mut self, user: Option<Stamp>) -> Option<Stamp> {
+        let lag = self.take_optional::<4>()?;
+        Some(Stamp::from_nanos(user?.as_nanos().saturating_sub(lag)))
+    }
+
+    #[inline(always)]
+    fn take_tokens(&mut self) -> Option<u32> {
+        self.take_optional::<3>().map(|n| n as u32)
     }
 }
 
@@ -235,6 +274,55 @@ mod tests {
         assert_eq!(Record::decode(&record.encode()), Some(record));
         let bare = Record::planned(5, Stamp::from_millis(7));
         assert_eq!(Record::decode(&bare.encode()), Some(bare));
+    }
+
+    /// What files of before hold: each field in so many bytes, one behind the other.
+    #[test]
+    fn fields_lie_where_they_always_have() {
+        let record = full();
+        let ms = |ms: u64| ms * 1_000_000;
+        let handshake = record.handshake.map_or((0, 0), Handshake::code);
+        let fields = [
+            (1 << 40, 6),
+            (77, 6),
+            (3, 2),
+            (9, 2),
+            (2, 2),
+            // Replica 301 of 11 bits beside the phase, above the sources, and beyond them.
+            (1 | (301 & 0x7f) << 1, 1),
+            (record.outcome.class as u64 | handshake.1 << 4, 1),
+            (200 | (handshake.0 >> 8) << 10, 2),
+            (record.outcome.kind as u64 | 1 << 7, 1),
+            (3 | 1 << 4 | (301 >> 7 & 3) << 2, 1),
+            (u64::from(record.flags.bits()), 2),
+            (ms(1000), 7),
+            (handshake.0 & 0xff, 1),
+            (ms(1), 6),
+            (ms(2), 6),
+            (ms(3), 6),
+            (ms(4), 6),
+            (ms(100), 6),
+            (ms(200), 6),
+            (ms(300), 6),
+            (ms(1000), 6),
+            (ms(1001), 6),
+            (ms(1), 4),
+            (ms(1), 4),
+            (ms(2), 4),
+            (5_000_000, 6),
+            ((1 << 31) + 100_000, 4),
+            (128, 3),
+            (64, 3),
+            (0, 3),
+            (0xff_ffff, 3),
+            (60, 3),
+            (62, 3),
+        ];
+        let bytes: Vec<u8> = fields
+            .iter()
+            .flat_map(|(value, width): &(u64, usize)| value.to_le_bytes()[..*width].to_vec())
+            .collect();
+        assert_eq!(record.encode().to_vec(), bytes);
     }
 
     #[test]

@@ -18,8 +18,7 @@ use crate::time::Stamp;
 pub(super) fn known_for(part: &PartOf<'_>, load: &Load) -> Result<Option<Duration>, MergeError> {
     let Some(range) = part.block.records.filter(|_| part.is_cut()) else { return Ok(None) };
     let stored = part.member.loaded.records().map_err(MergeError::Read)?;
-    let records = stored.range(range.into()).map_err(MergeError::Read)?;
-    let records = records.collect::<Result<Vec<_>, _>>().map_err(MergeError::Read)?;
+    let records = stored.read(range.into()).map_err(MergeError::Read)?;
     let measured: Vec<&Record> = records.iter().filter(|record| record.phase == Phase::Measured).collect();
     let until = match load.users {
         Some(users) => of_users(&measured, users, part.member.share),

@@ -23,6 +23,21 @@ fn of(values: &[u64]) -> Histogram {
 }
 
 #[test]
+fn ascending_values_are_counted_as_one_by_one() {
+    for n in [0, 1, 7, 4000] {
+        let mut ascending = values(n as u64, n);
+        ascending.extend((n > 1).then_some(Histogram::HIGHEST_NS + 5));
+        ascending.sort_unstable();
+        let mut together = of(&[3, 3]);
+        together.record_ascending(ascending.iter().copied());
+        let mut one_by_one = of(&[3, 3]);
+        ascending.iter().for_each(|ns| one_by_one.record(*ns));
+        assert_eq!(together, one_by_one);
+        assert_eq!((together.n(), together.overflow()), (n as u64 + 2 + u64::from(n > 1), u64::from(n > 1)));
+    }
+}
+
+#[test]
 fn codes_are_the_buckets_of_the_wrapped_crate() {
     let reference = new_hdr();
     assert_eq!(reference.distinct_values(), usize::from(Histogram::BUCKETS));

@@ -1,8 +1,8 @@
 //! Whether the records agree with what was counted while the level ran: Little's law.
 
 use crate::metrics::Record;
-use crate::stats::Little;
 use crate::stats::inflight::Span;
+use crate::stats::{Little, sort};
 use crate::summary::Users;
 use crate::summary::statistics::{Level, LittleStatistics, stretch};
 
@@ -47,6 +47,12 @@ fn turnaround_s(users: Users, pause_s: Option<f64>, little: &Little) -> Option<f
 /// The mean pause before a request of sessions: between the turns of one as it was planned, else its user's think time.
 /// `None` where no session has a second turn.
 fn mean_pause_s(users: Users, measured: &[&Record]) -> Option<f64> {
+    let mut sessions: Vec<u64> = measured.iter().map(|record| record.session).collect();
+    sort::by_key(&mut sessions, |session| *session);
+    if sessions.windows(2).all(|pair| pair[0] != pair[1]) {
+        return None;
+    }
+    drop(sessions);
     let mut turns: Vec<&Record> = measured.to_vec();
     turns.sort_unstable_by_key(|record| (record.session, record.turn));
     let later = turns.windows(2).filter(|pair| pair[0].session == pair[1].session);

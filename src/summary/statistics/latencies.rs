@@ -1,11 +1,11 @@
 //! How well quantiles and means of latencies are known.
 
-use crate::metrics::Record;
 use crate::metrics::counts::Counts;
 use crate::metrics::metric::Metric;
 use crate::stats::order::{self, Ranks};
 use crate::stats::quantile::nearest_rank;
-use crate::stats::{BatchMeans, Confidence, Quantile, Share, totals};
+use crate::stats::{BatchMeans, Confidence, Quantile, Share, sort, totals};
+use crate::summary::columns;
 use crate::summary::groups::is_slow;
 use crate::summary::statistics::{
     Estimate, LatencyStatistics, Level, QuantileStatistics, WholeLatency, WholeLevel, WholeQuantile,
@@ -29,18 +29,13 @@ pub(in crate::summary) struct Ordered {
 }
 
 impl Ordered {
-    /// Of `values` in the order of their plans; `None` if there are none.
+    /// Of `values` in the order of their plans, and the same `sorted`; `None` if there are none.
     ///
     /// The design effect is that of "over p90", as the measurement spec has it, and of the values themselves, whichever
     /// is larger: waves of a queue show in the values where the tail alone has too few.
-    pub(in crate::summary) fn of(values: &[f64]) -> Option<Ordered> {
-        let rank = Quantile::P90.rank(values.len() as u64) as usize;
-        if values.len() < rank {
-            return None;
-        }
-        let mut unordered = values.to_vec();
-        let (_, p90, _) = unordered.select_nth_unstable_by(rank - 1, f64::total_cmp);
-        let over: Vec<bool> = values.iter().map(|value| value > p90).collect();
+    pub(in crate::summary) fn of(values: &[f64], sorted: &[f64]) -> Option<Ordered> {
+        let p90 = nearest_rank(sorted, Quantile::P90)?;
+        let over: Vec<bool> = values.iter().map(|value| *value > p90).collect();
         let share = Share::of(&over, values)?;
         let mean = BatchMeans::of(values).as_ref().map(Estimate::of);
         Some(Ordered { design_effect: share.design_effect(), n_eff: share.n_effective(), mean })
@@ -87,18 +82,17 @@ pub(super) fn whole_level(level: &Level<'_>) -> WholeLevel {
     let mut counts = Counts::default();
     level.measured.iter().for_each(|record| counts.add(record));
     let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, level.input.from_plan));
+    let ok = level.measured.iter().copied().filter(|record| record.outcome.is_ok() && !is_slow(record));
     WholeLevel {
         planned: counts.planned,
         ok: counts.ok,
         failed: counts.failed,
-        latencies: wanted.filter_map(|metric| whole_latency(level.measured, metric)).collect(),
+        latencies: columns::of(wanted, ok).into_iter().filter_map(whole_latency).collect(),
     }
 }
 
-fn whole_latency(measured: &[&Record], metric: Metric) -> Option<WholeLatency> {
-    let ok = measured.iter().filter(|record| record.outcome.is_ok() && !is_slow(record));
-    let mut values: Vec<f64> = ok.filter_map(|record| metric.of(record)).collect();
-    values.sort_unstable_by(f64::total_cmp);
+fn whole_latency((metric, mut values): (Metric, Vec<f64>)) -> Option<WholeLatency> {
+    sort::values(&mut values);
     let n = values.len() as u64;
     let sum = values.iter().copied().collect::<totals::FloatSum>().total();
     let at = |quantile| Some(WholeQuantile { quantile, value: nearest_rank(&values, quantile)? });
