@@ -409,7 +409,10 @@ fn assert_stamped(run: &Run) {
     }
     let sum = |of: fn(&ShardCheck) -> u64| run.result.shards.iter().map(of).sum::<u64>();
     assert_eq!(sum(|check| check.receive_lag.n()) + sum(|check| check.unstamped), sum(|check| check.reads));
-    assert!(sum(|check| check.rtt.n()) >= run.measured().len() as u64);
+    // The kernel is asked at the first end of a request on each connection, and seldom after that.
+    let asked = sum(|check| check.rtt.n());
+    let connects = sum(|check| check.connects);
+    assert!(connects > 0 && (connects..=run.measured().len() as u64).contains(&asked), "{connects} {asked}");
     assert_eq!(sum(|check| check.schedule_delay.n()), sum(|check| check.sent));
     assert!(run.result.tally.histogram(Metric::ItlKernel).n() > 0);
     assert_eq!(
