@@ -214,6 +214,14 @@ impl Pace {
         Ok(true)
     }
 
+    /// Whether [`Pace::wait`] ends [`LEAD`] before `until` at the latest: no longer so once the timer has fired, which it may
+    /// have done for an earlier time.
+    #[inline]
+    #[must_use]
+    pub fn is_prepared(&self, until: Stamp) -> bool {
+        until == Stamp::MAX || self.armed <= until - LEAD
+    }
+
     /// Sleeps until a descriptor is ready, the waker is used, or the time that was [prepared](Pace::prepare) for is there.
     ///
     /// # Errors
@@ -226,5 +234,29 @@ impl Pace {
             // for each wake: two more calls, up to a quarter of an event's cost (`tools/bench`, `cpu`).
             None => self.epoll.wait(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_has_fired_is_prepared_for_nothing() {
+        let fired = block_on(Driver::Epoll, |kernel| async move {
+            let mut pace = Pace::new(RunClock::start(), Mode::Sleep, kernel).unwrap();
+            let soon = pace.clock().now() + Duration::from_millis(50);
+            let late = soon + Duration::from_secs(100);
+            assert!(!pace.is_prepared(late));
+            assert!(pace.prepare(soon).unwrap());
+            // The timer is left as it is, and fires early for this one.
+            assert!(pace.prepare(late).unwrap());
+            assert!(pace.is_prepared(soon) && pace.is_prepared(late));
+            pace.wait().await.unwrap();
+            assert_eq!((pace.poll().unwrap(), pace.ready(0)), (1, None));
+            assert!(pace.is_prepared(Stamp::MAX));
+            pace.is_prepared(late)
+        });
+        assert!(!fired.unwrap());
     }
 }

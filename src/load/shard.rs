@@ -288,6 +288,7 @@ impl Shard {
                 && calm.after == Done::of(work)
                 && self.alarms.next().min(self.deadlines.next()) >= calm.until
                 && self.last_read + crate::pace::LEAD < calm.until
+                && self.pace.is_prepared(calm.until)
             {
                 waited = Some(self.wait(work, self.last_read).await?);
                 continue;
