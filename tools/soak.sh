@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 tokload=$(realpath "${TOKLOAD:-target/release/tokload}")
 seconds=${SOAK_SECONDS:-1800}
 [ -x "$tokload" ] || { echo "$tokload is missing: build it by cargo build --release, or name another by TOKLOAD" >&2; exit 2; }
-[ "$seconds" -ge 20 ] || { echo "SOAK_SECONDS=$seconds is too short: give 20 or more" >&2; exit 2; }
+[ "$seconds" -ge 40 ] || { echo "SOAK_SECONDS=$seconds is too short: give 40 or more" >&2; exit 2; }
 work=$(mktemp -d)
 mock='' run=''
 finish() {
@@ -28,8 +28,10 @@ for _ in $(seq 200); do
 done
 [ -n "$url" ] || { echo "the mock did not start:" >&2; cat "$work/mock.log" >&2; exit 1; }
 
+# A slice is kept for good, as a few KiB: fewer of them where they are short.
+slices=$((seconds < 600 ? 10 : 30))
 # 20 requests a second of 100 tokens each.
-load=(run --base-url "$url" --request-rate 20 --output-len 100 --input-len 50 --slice-duration "$((seconds / 30))"
+load=(run --base-url "$url" --request-rate 20 --output-len 100 --input-len 50 --slice-duration "$((seconds / slices))"
   --no-server-metrics --quiet)
 
 echo "soaking for $seconds s at 2000 events a second"
@@ -47,8 +49,9 @@ python3 - "$work/rss" "$work/soak.json" "$seconds" <<'PYTHON'
 import json, sys
 rss = [int(line) for line in open(sys.argv[1]) if line.strip()]
 seconds = int(sys.argv[3])
-# The start fills buffers and connections, and the end reads the records: the parts compared lie between.
-rss = rss[5:seconds]
+# The start fills buffers, connections and, with the first values of each kind, histograms; the end reads the records. The
+# parts compared lie between.
+rss = rss[20:seconds]
 part = len(rss) // 4
 first, last = (sum(some) / part for some in (rss[:part], rss[-part:]))
 level = json.load(open(sys.argv[2]))["levels"][0]
