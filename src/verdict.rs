@@ -10,6 +10,7 @@ mod rules;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Finding, Grade, Plan};
+use crate::stats::sort;
 
 pub use facts::Facts;
 
@@ -61,6 +62,6 @@ pub fn findings(plan: &Plan, facts: &Facts) -> Vec<Finding> {
     for look in rules::ALL {
         look(plan, facts, &mut found);
     }
-    found.sort_by_key(|finding| finding.rule);
+    sort::few_by_key(&mut found, |finding| finding.rule);
     found
 }

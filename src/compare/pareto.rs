@@ -6,6 +6,7 @@ use super::sample::Sample;
 use crate::compare::figure::{Figure, Rate};
 use crate::metrics::Metric;
 use crate::stats::Quantile;
+use crate::stats::sort;
 
 /// A load of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,7 +43,9 @@ pub fn front(samples: &[Sample]) -> Vec<Point> {
             }
         }
     }
-    points.sort_by(|a, b| a.user_tok_s.total_cmp(&b.user_tok_s).then(a.out_tok_s.total_cmp(&b.out_tok_s)));
+    sort::few_by(&mut points, |a, b| {
+        a.user_tok_s.total_cmp(&b.user_tok_s).then(a.out_tok_s.total_cmp(&b.out_tok_s))
+    });
     let mut best = (f64::INFINITY, f64::NEG_INFINITY);
     // From the quickest down: who gives more in total than all that are quicker is on the front, and its equals.
     for point in points.iter_mut().rev() {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::sample::{LoadOf, Sample};
 use crate::plan::{Grade, Slo, json_of};
 use crate::run_file::RunFile;
+use crate::stats::sort;
 use crate::verdict::Verdict;
 
 /// Something that a comparison rests on or stumbles over.
@@ -89,7 +90,7 @@ pub(crate) fn of_all(samples: &[Sample]) -> Vec<Remark> {
 /// to be said.
 #[must_use]
 pub(crate) fn in_order(mut remarks: Vec<Remark>) -> Vec<Remark> {
-    remarks.sort_by_key(|remark| std::cmp::Reverse(remark.grade));
+    sort::few_by_key(&mut remarks, |remark| std::cmp::Reverse(remark.grade));
     let mut said = BTreeSet::new();
     remarks.retain(|remark| said.insert(remark.text.clone()));
     remarks

@@ -13,6 +13,7 @@ use crate::plan::{Arrivals, Load};
 use crate::run_file::WallTime;
 use crate::run_file::schema::{DistributionBlock, ImportedBlock, TargetBlock, Unit, load_label};
 use crate::stats::Quantile;
+use crate::stats::sort;
 use crate::summary::QuantileValue;
 use crate::time::Stamp;
 
@@ -333,7 +334,7 @@ fn distribution(
             Some(QuantileValue { parts: quantile.parts(), value: Some(value(key)?) })
         })
         .collect();
-    quantiles.sort_by_key(|quantile| quantile.parts);
+    sort::few_by_key(&mut quantiles, |quantile| quantile.parts);
     let n = block.get("count").and_then(Value::as_u64).unwrap_or(0);
     Ok(Some(DistributionBlock {
         n,

@@ -12,6 +12,7 @@ use crate::metrics::Metric;
 use crate::metrics::metric::Unit;
 use crate::run_file::WallTime;
 use crate::stats::Histogram;
+use crate::stats::sort;
 
 /// The lines of one level and metric.
 struct Series {
@@ -56,7 +57,7 @@ pub(super) fn read(file: File<'_>, unit: Option<TimeUnit>) -> std::result::Resul
         let number = place_of(&mut levels, series);
         levels[number].distributions.extend(distribution);
     }
-    levels.iter_mut().for_each(|level| level.distributions.sort_by_key(|(metric, _)| *metric));
+    levels.iter_mut().for_each(|level| sort::few_by_key(&mut level.distributions, |(metric, _)| *metric));
     let mut notes = vec![format!(
         "values are taken for {} (--unit), which the log does not say; of a tag that names no metric of ours they are taken for E2E",
         unit.name()

@@ -12,6 +12,7 @@ use crate::plan::{Arrivals, Load};
 use crate::run::Example;
 use crate::run_file::schema::{DistributionBlock, ImportedBlock, TargetBlock, Unit, load_label};
 use crate::stats::Quantile;
+use crate::stats::sort;
 use crate::summary::QuantileValue;
 use crate::time::Stamp;
 
@@ -194,7 +195,7 @@ fn distribution(
     {
         quantiles.push(QuantileValue { parts: Quantile::P50.parts(), value: Some(median) });
     }
-    quantiles.sort_by_key(|quantile| quantile.parts);
+    sort::few_by_key(&mut quantiles, |quantile| quantile.parts);
     // How many gaps there were, and how many answers of more than one token, it does not say.
     let n = if matches!(metric, Metric::Ttft | Metric::E2e) { ok } else { 0 };
     let block = DistributionBlock {

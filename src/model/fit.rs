@@ -22,6 +22,7 @@ mod linear;
 
 use self::linear::{Solved, error, solve, undetermined};
 use super::settings::{Batching, Cost};
+use crate::stats::sort;
 
 /// One level of a closed loop without think time, as it was measured. Means over its requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -222,7 +223,7 @@ fn as_good_as(best: &Tried, points: &[Point]) -> f64 {
 fn slots_within(tried: &[Tried], best: &Tried, enough: f64) -> Vec<Option<u32>> {
     let others = tried.iter().filter(|other| other.guess.slots != best.guess.slots && other.error <= enough);
     let mut slots: Vec<Option<u32>> = others.map(|other| other.guess.slots).collect();
-    slots.sort_by_key(|slots| slots.unwrap_or(u32::MAX));
+    sort::few_by_key(&mut slots, |slots| slots.unwrap_or(u32::MAX));
     slots.dedup();
     slots
 }

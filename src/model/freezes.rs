@@ -1,6 +1,7 @@
 //! When a server stands still, and how much slower it grows: what that does to the beginning and the end of anything.
 
 use super::settings::Freeze;
+use crate::stats::sort;
 use crate::time::Stamp;
 
 /// Windows of standstill, in order, apart from each other; and by how much work takes longer as time goes on.
@@ -26,7 +27,7 @@ impl Freezes {
             .iter()
             .map(|freeze| Window { start: after(freeze.at_s), end: after(freeze.at_s + freeze.for_s) })
             .collect();
-        windows.sort_unstable_by_key(|window| window.start);
+        sort::few_by_key(&mut windows, |window| window.start);
         windows.dedup_by(|next, last| {
             let joined = next.start <= last.end;
             if joined {

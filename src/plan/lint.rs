@@ -12,6 +12,7 @@ mod server;
 use core::net::IpAddr;
 
 use super::{Finding, Plan};
+use crate::stats::sort;
 
 /// What findings over a plan rest on beside the plan itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub fn lint(plan: &Plan, around: &Surroundings) -> Vec<Finding> {
     content::look(plan, &mut found);
     server::look(plan, around, &mut found);
     growth::look(plan, around, &mut found);
-    found.sort_by_key(|finding| finding.rule);
+    sort::few_by_key(&mut found, |finding| finding.rule);
     found
 }
 

@@ -16,6 +16,7 @@ use crate::plan::Axis;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{LevelBlock, RepeatsBlock};
 use crate::stats::Quantile;
+use crate::stats::sort;
 use crate::verdict::Verdict;
 
 /// What stands on a card.
@@ -206,7 +207,7 @@ fn span(levels: &[LevelBlock]) -> String {
     let mut ordered: Vec<&LevelBlock> = levels.iter().collect();
     if let Some(amounts) = varied.into_iter().find_map(amount) {
         let mut places: Vec<usize> = (0..levels.len()).collect();
-        places.sort_by(|a, b| amounts[*a].total_cmp(&amounts[*b]));
+        sort::few_by(&mut places, |a, b| amounts[*a].total_cmp(&amounts[*b]));
         ordered = places.into_iter().map(|place| &levels[place]).collect();
     }
     match (ordered.first(), ordered.last()) {

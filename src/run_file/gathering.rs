@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::layout;
 use super::schema::ClockOffset;
 use super::write::part_of;
+use crate::stats::sort;
 use crate::sys::host::process_exists;
 
 pub use told::Told;
@@ -310,7 +311,7 @@ fn signs_in(path: &Path, is_one: impl Fn(&str) -> bool) -> Vec<Sign> {
     });
     let mut signs: Vec<Sign> = names.filter_map(|entry| read(&entry.path())).collect();
     signs.retain(|sign| (1..=sign.of).contains(&sign.share));
-    signs.sort_by_key(|sign| sign.share);
+    sort::few_by_key(&mut signs, |sign| sign.share);
     signs
 }
 

@@ -57,7 +57,7 @@ impl Sweep {
                 .all(|value| value.is_finite() && *value > 0.0)
         };
         let mut sorted: Vec<Point> = points.iter().filter(is_usable).copied().collect();
-        sorted.sort_by(|a, b| a.load.total_cmp(&b.load));
+        super::sort::few_by(&mut sorted, |a, b| a.load.total_cmp(&b.load));
         let mean = |repeats: &[Point], value: fn(&Point) -> f64| {
             repeats.iter().map(value).sum::<f64>() / repeats.len() as f64
         };

@@ -12,6 +12,7 @@ use crate::metrics::{Class, Flags, Phase, Record};
 use crate::plan::{Decide, Figure, Search};
 use crate::run::{Judged, Judgement};
 use crate::stats::Confidence;
+use crate::stats::sort;
 use crate::summary::precision::{Observation, Observed};
 use crate::time::Stamp;
 
@@ -102,7 +103,7 @@ fn tried(trials: &[Trial]) -> impl DoubleEndedIterator<Item = &Trial> {
             None => last.push(trial),
         }
     }
-    last.sort_by(|a, b| a.load.total_cmp(&b.load));
+    sort::few_by(&mut last, |a, b| a.load.total_cmp(&b.load));
     last.into_iter()
 }
 

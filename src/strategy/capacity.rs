@@ -22,6 +22,7 @@ use crate::api::failure::is_context_limit;
 use crate::plan::{Axis, Level, Search};
 use crate::run::{Example, Judged, Judgement, LevelResult};
 use crate::stats::Confidence;
+use crate::stats::sort;
 use crate::strategy::{Flow, LimitHeld, Medians};
 
 /// What a load is tried for.
@@ -408,7 +409,7 @@ pub(super) fn non_monotone(trials: &[Trial]) -> Vec<[f64; 2]> {
             }
         }
     }
-    pairs.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
+    sort::few_by(&mut pairs, |a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
     pairs
 }
 

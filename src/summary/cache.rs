@@ -9,6 +9,7 @@ use crate::metrics::Record;
 use crate::metrics::metric::Metric;
 use crate::stats::Quantile;
 use crate::stats::quantile::nearest_rank;
+use crate::stats::sort;
 
 /// Two groups of requests.
 ///
@@ -66,7 +67,7 @@ pub(super) fn split<'r>(ok: impl Iterator<Item = &'r Record>) -> Option<CacheSpl
         Some(Known { share: share.min(1.0), prompt_tokens, cached_tokens, ttft_ns: Metric::Ttft.of(record) })
     };
     let mut known: Vec<Known> = ok.filter_map(known).collect();
-    known.sort_by(|a, b| a.share.total_cmp(&b.share));
+    sort::few_by(&mut known, |a, b| a.share.total_cmp(&b.share));
     let place = cut(&known)?;
     let (uncached, cached) = known.split_at(place);
     let least = (known.len() / LEAST_PART).max(LEAST);

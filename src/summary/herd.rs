@@ -7,6 +7,7 @@ use crate::metrics::{Class, Flags, Phase, Record};
 use crate::plan::{Arrivals, Level};
 use crate::stats::Quantile;
 use crate::stats::quantile::nearest_rank;
+use crate::stats::sort;
 
 /// The bursts of a level, over all shards. Times are ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ pub fn of(level: &Level, records: &[Record]) -> Option<HerdSummary> {
             None => unconnected.push((name, 1)),
         }
     }
-    unconnected.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    sort::few_by(&mut unconnected, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Some(HerdSummary {
         bursts,
         size,

@@ -22,6 +22,7 @@ use crate::api::request::Template;
 use crate::metrics::Phase;
 use crate::plan::{Conversation, Lengths, Level, Plan, Prefix, Sharing, Sizes, Timing, Workload};
 use crate::rng::{self, Purpose};
+use crate::stats::sort;
 
 #[cfg(test)]
 mod tests;
@@ -457,7 +458,7 @@ fn pooled_shares(plan: &Plan, prefix: &Prefix) -> Vec<(u64, f64)> {
     let levels = plan.in_rounds();
     let mut shares: Vec<_> =
         levels.iter().enumerate().map(|level| pooled_share(plan, prefix, level)).collect();
-    shares.sort_by_key(|(seed, _)| *seed);
+    sort::few_by_key(&mut shares, |(seed, _)| *seed);
     shares
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Figure, Level, Stats};
+use crate::stats::sort;
 
 /// Writes the metrics of `level`, by their names in files, with two decimals. Lines end as RFC 4180 has it.
 ///
@@ -12,7 +13,7 @@ use super::{Figure, Level, Stats};
 pub fn write(level: &Level, out: &mut impl Write) -> io::Result<()> {
     let mut figures: Vec<(String, &Figure)> =
         level.figures.iter().map(|figure| (figure.tag(), figure)).collect();
-    figures.sort_by(|a, b| a.0.cmp(&b.0));
+    sort::few_by(&mut figures, |a, b| a.0.cmp(&b.0));
     let spread = |figure: &Figure| figure.stats.percentiles.iter().any(Option::is_some);
     let (many, single): (Vec<&Figure>, Vec<&Figure>) =
         figures.into_iter().map(|(_, figure)| figure).partition(|figure| spread(figure));

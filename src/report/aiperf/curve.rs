@@ -1,6 +1,7 @@
 //! Step functions of time and their statistics, each value weighted by how long it holds.
 
 use super::stats::Stats;
+use crate::stats::sort;
 
 /// A function that is 0 before its first step and keeps the value of a step up to the next one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +100,7 @@ fn weighted(mut pieces: Vec<(f64, f64)>, scale: f64) -> Stats {
     if all <= 0.0 {
         return zeros();
     }
-    pieces.sort_by(|a, b| a.1.total_cmp(&b.1));
+    sort::few_by(&mut pieces, |a, b| a.1.total_cmp(&b.1));
     let mean = pieces.iter().map(|(time, value)| time * value).sum::<f64>() / all;
     let variance = pieces.iter().map(|(time, value)| time * (value - mean).powi(2)).sum::<f64>() / all;
     let mut passed = 0.0;

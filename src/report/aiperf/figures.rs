@@ -4,6 +4,7 @@ use super::answer::{Answer, Value};
 use super::metric::Metric;
 use super::stats::Stats;
 use super::{About, Figure, sweeps};
+use crate::stats::sort;
 
 /// The metrics of `answers` that have a value, in the order of [`Metric`], the adjusted ones behind.
 pub(super) fn of(answers: &[Answer], about: &About) -> Vec<Figure> {
@@ -28,7 +29,7 @@ pub(super) fn of(answers: &[Answer], about: &About) -> Vec<Figure> {
         figures.push((Metric::InterChunkLatency, gaps));
     }
     figures.extend(each.drain(..).filter_map(|(metric, values)| Some((metric, Stats::of(values)?))));
-    figures.sort_by_key(|(metric, _)| *metric as usize);
+    sort::few_by_key(&mut figures, |(metric, _)| *metric as usize);
     let plain = figures.into_iter().map(|(metric, stats)| Figure { metric, adjusted: false, stats });
     plain.chain(adjusted).collect()
 }
@@ -48,7 +49,7 @@ fn values(answers: &[Answer], about: &About) -> Vec<(Metric, Vec<f64>)> {
             Value::List(list) => values.extend(list),
         }
     }
-    each.sort_by_key(|(metric, _)| *metric as usize);
+    sort::few_by_key(&mut each, |(metric, _)| *metric as usize);
     each
 }
 

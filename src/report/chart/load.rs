@@ -5,6 +5,7 @@ use crate::metrics::Metric;
 use crate::plan::Axis as Vary;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{FigureBlock, LevelBlock, RepeatsBlock};
+use crate::stats::sort;
 use crate::stats::{Quantile, Repeats};
 
 /// The latencies that a report shows, with their names in links.
@@ -127,7 +128,7 @@ impl Loads {
                 }
             }
         }
-        loads.sort_by(|a, b| a.x.total_cmp(&b.x));
+        sort::few_by(&mut loads, |a, b| a.x.total_cmp(&b.x));
         loads
     }
 
@@ -300,7 +301,7 @@ fn good(level: &LevelBlock) -> Value {
 fn pareto(runs: &[Named<'_>]) -> Chart {
     let series = runs.iter().map(|run| {
         let mut points: Vec<Point> = run.run.levels.iter().filter_map(trade).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        sort::few_by(&mut points, |a, b| a.x.total_cmp(&b.x));
         Series { name: named(run, "levels"), points, line: true }
     });
     Chart {

@@ -4,6 +4,7 @@ use super::{Axis, Chart, Named, Point, Scale, Series, named};
 use crate::metrics::Metric;
 use crate::run_file::schema::LevelBlock;
 use crate::stats::Histogram;
+use crate::stats::sort;
 
 const METRICS: [(&str, &str, Metric); 3] = [
     ("ttft-nines", "TTFT by percentile", Metric::Ttft),
@@ -119,7 +120,7 @@ fn evenly<'a>(levels: &[&'a LevelBlock], most: usize, wanted: &[usize]) -> Vec<&
         1 => chosen.extend(others.last()),
         _ => chosen.extend((0..room).filter_map(|place| others.get(place * (others.len() - 1) / (room - 1)))),
     }
-    chosen.sort_by_key(|level| level.ordinal);
+    sort::few_by_key(&mut chosen, |level| level.ordinal);
     chosen
 }
 

@@ -4,6 +4,7 @@ use super::Failure;
 use crate::metrics::{Kind, Outcome};
 use crate::report::format;
 use crate::run_file::RunFile;
+use crate::stats::sort;
 
 /// The failures of all levels, the most frequent first; equally frequent ones in the order of the outcomes.
 pub(super) fn of(run: &RunFile) -> Vec<Failure> {
@@ -17,7 +18,7 @@ pub(super) fn of(run: &RunFile) -> Vec<Failure> {
     outcomes.sort_unstable();
     outcomes.dedup();
     let mut failures: Vec<Failure> = outcomes.into_iter().map(|outcome| failure(run, outcome)).collect();
-    failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
+    sort::few_by_key(&mut failures, |failure| std::cmp::Reverse(failure.count));
     failures
 }
 

@@ -5,6 +5,7 @@ use crate::plan::{Grade, Rule};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::FindingBlock;
+use crate::stats::sort;
 use crate::verdict::Verdict;
 
 /// One rule and who broke it.
@@ -76,7 +77,7 @@ fn broken<'a>(findings: impl Iterator<Item = (&'a FindingBlock, Option<&'a str>)
     }
     let place =
         |finding: &FindingBlock| Rule::from_name(&finding.rule).map_or(Rule::ALL.len(), |rule| rule as usize);
-    all.sort_by_key(|broken| (std::cmp::Reverse(broken.finding.grade), place(broken.finding)));
+    sort::few_by_key(&mut all, |broken| (std::cmp::Reverse(broken.finding.grade), place(broken.finding)));
     all
 }
 

@@ -4,6 +4,7 @@ use super::{Cell, Column, Note, Row};
 use crate::report::format;
 use crate::run_file::RunFile;
 use crate::run_file::schema::{ClockOffset, LevelBlock, LevelShareBlock, MergedBlock, ShareNumbers};
+use crate::stats::sort;
 use crate::verdict::Verdict;
 
 /// Rows of a level at most.
@@ -69,9 +70,9 @@ fn shown(level: &LevelBlock) -> Vec<(&LevelShareBlock, &ShareNumbers)> {
     if shares.len() > ROWS_MAX {
         // Where failures reach the percentile it is beyond all others.
         let slow = |own: &ShareNumbers| own.ttft_ms_p99.unwrap_or(f64::INFINITY);
-        shares.sort_by(|(_, a), (_, b)| slow(b).total_cmp(&slow(a)));
+        sort::few_by(&mut shares, |(_, a), (_, b)| slow(b).total_cmp(&slow(a)));
         shares.truncate(ROWS_MAX);
-        shares.sort_by_key(|(share, _)| share.share);
+        sort::few_by_key(&mut shares, |(share, _)| share.share);
     }
     shares
 }

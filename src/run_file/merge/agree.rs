@@ -9,6 +9,7 @@ use crate::plan::json_of;
 use crate::run_file::alike;
 use crate::run_file::checkpoint::Leftover;
 use crate::run_file::gathering::{self, Sign};
+use crate::stats::sort;
 
 /// The shares in `files`, in their order.
 pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Member>, MergeError> {
@@ -21,7 +22,7 @@ pub(super) fn members(files: &[PathBuf], allow_missing: bool) -> Result<Vec<Memb
         }
     }
     let of = first.share.of;
-    members.sort_by_key(|member| member.share.index);
+    sort::few_by_key(&mut members, |member| member.share.index);
     for pair in members.windows(2) {
         if pair[0].share == pair[1].share {
             let (first, second) = (pair[0].path.clone(), pair[1].path.clone());

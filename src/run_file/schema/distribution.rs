@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::metric::{self, Metric};
+use crate::stats::sort;
 use crate::stats::{Histogram, Quantile};
 use crate::summary::{Distribution, QuantileValue};
 
@@ -178,7 +179,7 @@ mod quantiles {
             let quantile = percentile.map_err(|e| D::Error::custom(format_args!("`{name}`: {e}")))?;
             values.push(QuantileValue { parts: quantile.parts(), value });
         }
-        values.sort_by_key(|quantile| quantile.parts);
+        sort::few_by_key(&mut values, |quantile| quantile.parts);
         Ok(values)
     }
 }

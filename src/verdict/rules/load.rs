@@ -4,6 +4,7 @@ use super::words::{count, percent, seconds, time};
 use crate::metrics::Metric;
 use crate::plan::lint::{REQUESTS_MIN, few_requests};
 use crate::plan::{Arrivals, Finding, Gaps, Grade, Plan, Rule};
+use crate::stats::sort;
 use crate::stats::{Coarse, Quantile};
 use crate::verdict::Facts;
 
@@ -169,7 +170,7 @@ fn time_slice_outlier(plan: &Plan, facts: &Facts) -> Option<Finding> {
     if (medians.len() as u64) < SLICES_MIN {
         return None;
     }
-    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sort::few_by(&mut medians, |a, b| a.0.total_cmp(&b.0));
     let (usual, (worst, at_s)) = (medians[(medians.len() - 1) / 2].0, *medians.last()?);
     (worst > OUTLIER * usual).then(|| {
         let evidence = format!(

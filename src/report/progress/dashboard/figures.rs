@@ -7,6 +7,7 @@ use crate::metrics::live::{Count, Part, Sums, Timing, quantile_of};
 use crate::report::format;
 use crate::report::progress::Course;
 use crate::stats::Quantile;
+use crate::stats::sort;
 use crate::telemetry::Snapshot;
 
 /// From one point of a series to the next, s.
@@ -157,7 +158,7 @@ impl Figures {
                 None => kinds.push((label, count)),
             }
         }
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.1));
+        sort::few_by_key(&mut kinds, |kind| std::cmp::Reverse(kind.1));
         kinds
     }
 }
