@@ -1,10 +1,11 @@
 //! The coordinator: starts the shards, hands out legs, sets the common start, watches for the user's Ctrl-C, and
 //! makes one result of the shards' reports.
 
-use std::io;
+mod conducting;
+mod threads;
+
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::engine::{Engine, Error};
@@ -12,37 +13,26 @@ use crate::exchange::Ask;
 use crate::load::agenda::ClosedLoop;
 use crate::load::agreed::Agreed;
 use crate::load::assemble::{self, Beside, LegOutcome, records, seconds};
-use crate::load::gauges::{Gauges, Reading};
-use crate::load::leg::{Halt, Kept, Leg, Order, Part, Reply};
+use crate::load::leg::{Kept, Leg, Part, Reply};
 use crate::load::permits::Permits;
 use crate::load::pools::Pools;
 use crate::load::prefix_cache::Resets;
 use crate::load::replay::{self, Replayed};
-use crate::load::shard::{Equipment, Shard};
-use crate::load::spool::{Spool, SpoolSender, Spooled};
+use crate::load::spool::{Spool, Spooled};
 use crate::load::target::Target;
-use crate::load::until::{Standing, Watch};
-use crate::metrics::{Live, LiveShard, Phase, Slices};
-use crate::pace::{self, Kernel, Mode, Pace};
-use crate::plan::{Driver, Level, Plan, Timestamps};
-use crate::run::{Event, HostCheck, LevelResult, Stamps, Tick};
-use crate::sys::affinity::pin_to;
+use crate::load::until::Watch;
+use crate::metrics::{Live, Phase, Slices};
+use crate::pace::Kernel;
+use crate::plan::{Level, Plan, Timestamps};
+use crate::run::{Event, HostCheck, LevelResult, Stamps};
 use crate::sys::clock::RunClock;
 use crate::sys::receive::Stamping;
 use crate::sys::signals::Interrupts;
 use crate::sys::usage::{Ports, Usage};
-use crate::sys::waker::Waker;
-use crate::time::Stamp;
 use crate::workload::arrival;
 
-/// How often a live view is told.
-const TICK: Duration = Duration::from_millis(250);
-/// How often the coordinator looks whether the level may begin, or be ended by what is seen in it.
-const LOOK: Duration = Duration::from_millis(20);
-/// How often it looks at the user's wishes meanwhile: it may share a core with a shard.
-const GLANCE: Duration = Duration::from_millis(125);
-/// From the word to start to the start: every shard is awake by then.
-const START_LEAD: Duration = Duration::from_millis(2);
+use conducting::Sends;
+use threads::{Handle, joined, start_shard};
 
 /// What a [`LoadEngine`] is made of.
 #[derive(Debug)]
@@ -84,27 +74,6 @@ pub struct LoadEngine {
     /// Keeps the kernel's stamps on from before the first connection to the end.
     _stamping: Option<Stamping>,
 }
-
-/// What the shards are to send in a leg.
-struct Sends {
-    parts: Vec<Part>,
-    /// Decides whether the leg goes on, where its length depends on what comes.
-    watch: Option<Watch>,
-    /// Which level it is, where others decide when it starts.
-    agreed: Option<usize>,
-}
-
-/// A running shard.
-#[derive(Debug)]
-struct Handle {
-    orders: Sender<Order>,
-    waker: Arc<Waker>,
-    gauges: Arc<Gauges>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-/// What a shard's thread says when it has come up.
-type Started = Result<(Arc<Waker>, Kernel), io::Error>;
 
 impl LoadEngine {
     /// Starts the shards.
@@ -243,189 +212,6 @@ impl LoadEngine {
         (0..shards).map(part).collect()
     }
 
-    fn run_leg(&mut self, leg: Leg, sends: Sends, events: Events<'_>) -> Result<LegOutcome, Error> {
-        let Sends { parts, mut watch, agreed } = sends;
-        let agreed = self.setup.agreed.clone().zip(agreed);
-        if self.setup.interrupts.count() > 0 {
-            // The user's wish came before this leg, in the warm-up or between two: nothing more is sent.
-            let start = self.setup.clock.now();
-            let cut = leg.cut;
-            return Ok(LegOutcome {
-                start,
-                cut,
-                reports: Vec::new(),
-                watched: None,
-                interrupted: true,
-                replicas: Vec::new(),
-            });
-        }
-        let working = parts.len();
-        let mut leg = leg;
-        leg.connections.warm.1 = working;
-        let leg = Arc::new(leg);
-        let before: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
-        for (part, shard) in parts.into_iter().zip(&self.shards) {
-            // A shard that is gone is noticed below, by its missing reply.
-            let _ = shard.orders.send(Order { leg: Arc::clone(&leg), part });
-            shard.waker.wake();
-        }
-        let mut outcome = LegOutcome {
-            start: Stamp::ZERO,
-            cut: leg.cut,
-            reports: Vec::new(),
-            watched: None,
-            interrupted: false,
-            replicas: Vec::new(),
-        };
-        let (mut prepared, mut next_tick, mut samples_due, mut overdue) = (0, Stamp::ZERO, 0, 0);
-        while outcome.reports.len() < working {
-            let is_watched = watch.is_some() || leg.signal.start().is_none();
-            match self.replies.recv_timeout(if is_watched { LOOK } else { GLANCE }) {
-                Ok(Reply::Prepared) => {
-                    prepared += 1;
-                    match &agreed {
-                        _ if prepared < working => {}
-                        None => self.begin(&leg, &mut outcome, None),
-                        Some((agreed, ordinal)) => agreed.ready(*ordinal),
-                    }
-                }
-                Ok(Reply::Sample(sample)) => {
-                    samples_due -= 1;
-                    if let Some(watch) = &mut watch {
-                        watch.take(sample.seen);
-                        overdue += sample.overdue;
-                        if samples_due == 0 && !outcome.interrupted {
-                            let elapsed = self.setup.clock.now() - outcome.start;
-                            self.decide(&leg, watch, (before, elapsed, overdue), events);
-                        }
-                    }
-                }
-                Ok(Reply::Done(report)) => outcome.reports.push(*report),
-                Err(RecvTimeoutError::Timeout) => self.look_for_lost_shards()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.look_for_lost_shards()?;
-                    return Err(Error::Refused("all shards have ended".to_owned()));
-                }
-            }
-            self.pass_on_interrupts(&leg, &mut outcome);
-            if prepared == working && leg.signal.start().is_none() {
-                let start = agreed.as_ref().and_then(|(agreed, _)| agreed.take());
-                start
-                    .iter()
-                    .filter_map(|start| start.note.as_ref())
-                    .for_each(|note| events(Event::Note(note)));
-                match start {
-                    Some(start) => self.begin(&leg, &mut outcome, Some(start.at)),
-                    // Nobody is waited for any more.
-                    None if outcome.interrupted => self.begin(&leg, &mut outcome, None),
-                    None => {}
-                }
-            }
-            let now = self.setup.clock.now();
-            if leg.signal.start().is_none() || now < outcome.start {
-                continue;
-            }
-            if now >= next_tick {
-                next_tick = now + TICK;
-                events(Event::Tick(self.tick(before, (now - outcome.start).as_secs_f64())));
-            }
-            if samples_due == 0
-                && !outcome.interrupted
-                && outcome.reports.is_empty()
-                && watch
-                    .as_ref()
-                    .is_some_and(|watch| watch.is_due(now - outcome.start, self.sent_since(before)))
-            {
-                (samples_due, overdue) = (working, 0);
-                leg.signal.ask();
-                self.wake_all();
-            }
-        }
-        outcome.watched = watch.map(|mut watch| {
-            outcome
-                .reports
-                .iter_mut()
-                .for_each(|report| watch.take(std::mem::take(&mut report.observations)));
-            watch.end()
-        });
-        outcome.replicas = leg.replicas.as_ref().map(|replicas| replicas.names()).unwrap_or_default();
-        Ok(outcome)
-    }
-
-    /// Sets the common start: at the time that was agreed on, or as soon as every shard is awake.
-    fn begin(&self, leg: &Leg, outcome: &mut LegOutcome, at: Option<Stamp>) {
-        let soonest = self.setup.clock.now() + START_LEAD;
-        outcome.start = at.map_or(soonest, |at| at.max(soonest));
-        if let Some(spool) = self.setup.spool.as_ref().filter(|_| leg.phase == Phase::Measured) {
-            // Told before any shard has a record to hand over.
-            spool.begin_measuring(outcome.start);
-        }
-        leg.signal.set_start(outcome.start);
-        self.wake_all();
-    }
-
-    /// All shards have told what they have seen: goes on or not.
-    fn decide(&self, leg: &Leg, watch: &mut Watch, stands: (Reading, Duration, u64), events: Events<'_>) {
-        let (before, elapsed, overdue) = stands;
-        let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
-        let hopeless = now.ok == before.ok && now.failed > before.failed;
-        let sent = now.sent - before.sent;
-        let decision = watch.decide(Standing { elapsed, sent, overdue, hopeless });
-        leg.signal.set_reach(decision.reach, decision.open);
-        if decision.stop {
-            leg.signal.halt(Halt::Stop);
-        }
-        self.wake_all();
-        if let Some(note) = decision.note {
-            events(Event::Note(&note));
-        }
-    }
-
-    fn sent_since(&self, before: Reading) -> u64 {
-        let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
-        now.sent - before.sent
-    }
-
-    fn tick(&self, before: Reading, elapsed_s: f64) -> Tick {
-        let now: Reading = self.shards.iter().map(|shard| shard.gauges.read()).sum();
-        Tick {
-            elapsed_s,
-            in_flight: now.in_flight(),
-            ok: now.ok - before.ok,
-            failed: now.failed - before.failed,
-            events: now.events - before.events,
-        }
-    }
-
-    fn pass_on_interrupts(&self, leg: &Leg, outcome: &mut LegOutcome) {
-        let wished = match self.setup.interrupts.count() {
-            0 => Halt::No,
-            1 => Halt::Stop,
-            _ => Halt::Abort,
-        };
-        // A leg whose outcome is certain may have stopped by itself before.
-        if wished > leg.signal.halted() || (wished != Halt::No && !outcome.interrupted) {
-            outcome.interrupted = true;
-            leg.signal.halt(wished);
-            self.wake_all();
-        }
-    }
-
-    fn wake_all(&self) {
-        self.shards.iter().for_each(|shard| shard.waker.wake());
-    }
-
-    /// A shard only ends when its orders end: one that has ended before has failed.
-    fn look_for_lost_shards(&mut self) -> Result<(), Error> {
-        for (place, shard) in self.shards.iter_mut().enumerate() {
-            if let Some(thread) = shard.thread.take_if(|thread| thread.is_finished()) {
-                joined(place, thread)?;
-                return Err(Error::Refused(format!("shard {place} ended before its work")));
-            }
-        }
-        Ok(())
-    }
-
     /// Waits until all records are written; gives how many could not be, and the slices of the level.
     fn flush_spool(&self, events: Events<'_>) -> (u64, Option<Slices>) {
         let Some(spool) = &self.setup.spool else { return (0, None) };
@@ -512,93 +298,4 @@ fn enable_stamps(wished: Timestamps) -> (Stamps, Option<Stamping>) {
             (Stamps { in_use: Timestamps::User, why_not }, None)
         }
     }
-}
-
-fn start_shard(
-    setup: &Setup,
-    of: (usize, Option<u32>, bool),
-    reply: Sender<Reply>,
-) -> Result<(Handle, Kernel), Error> {
-    let (place, core, stamped) = of;
-    let (orders, from) = channel();
-    let (started, on_start) = channel::<Started>();
-    let gauges = Arc::new(Gauges::default());
-    let spool = setup.spool.as_ref().map(Spool::sender);
-    let live = setup.live.as_ref().and_then(|live| live.shard(place));
-    let of_thread =
-        ThreadPart { place, core, stamped, reply, started, gauges: Arc::clone(&gauges), live, spool };
-    let (clock, driver) = (setup.clock, setup.plan.client.driver);
-    let thread = std::thread::Builder::new()
-        .name(format!("shard-{place}"))
-        .spawn(move || shard_thread(of_thread, from, clock, driver))
-        .map_err(|source| Error::Machine { doing: format!("cannot start shard {place}"), source })?;
-    let refused =
-        |source| Error::Machine { doing: format!("cannot start the runtime of shard {place}"), source };
-    match on_start.recv() {
-        Ok(Ok((waker, kernel))) => Ok((Handle { orders, waker, gauges, thread: Some(thread) }, kernel)),
-        Ok(Err(source)) => Err(refused(source)),
-        Err(_) => match thread.join() {
-            Ok(Err(source)) => Err(refused(source)),
-            Ok(Ok(())) => Err(Error::Refused(format!("shard {place} ended at once"))),
-            Err(panic) => Err(Error::ShardLost { shard: place, message: message_of(&*panic) }),
-        },
-    }
-}
-
-/// What moves into a shard's thread.
-struct ThreadPart {
-    place: usize,
-    core: Option<u32>,
-    stamped: bool,
-    reply: Sender<Reply>,
-    started: Sender<Started>,
-    gauges: Arc<Gauges>,
-    live: Option<Arc<LiveShard>>,
-    spool: Option<SpoolSender>,
-}
-
-fn shard_thread(
-    part: ThreadPart,
-    orders: Receiver<Order>,
-    clock: RunClock,
-    driver: Driver,
-) -> io::Result<()> {
-    // Pinned before the runtime and its buffers exist, so that their memory is this core's.
-    let core = part.core.filter(|core| pin_to(*core));
-    pace::block_on(driver, |kernel| async move {
-        let pace = match Pace::new(clock, Mode::Sleep, kernel) {
-            Ok(pace) => pace,
-            Err(error) => {
-                // Nobody listens only if the coordinator has gone.
-                let _ = part.started.send(Err(error));
-                return Ok(());
-            }
-        };
-        let _ = part.started.send(Ok((pace.waker(), kernel)));
-        let equipment = Equipment {
-            place: part.place,
-            core,
-            pace,
-            gauges: part.gauges,
-            live: part.live,
-            spool: part.spool,
-            stamped: part.stamped,
-        };
-        Shard::new(equipment).run(orders, part.reply).await
-    })?
-}
-
-fn joined(shard: usize, thread: JoinHandle<io::Result<()>>) -> Result<(), Error> {
-    match thread.join() {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(source)) => {
-            Err(Error::Machine { doing: format!("shard {shard} could not go on waiting"), source })
-        }
-        Err(panic) => Err(Error::ShardLost { shard, message: message_of(&*panic) }),
-    }
-}
-
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -121,6 +121,15 @@ struct Done {
     ended: u64,
 }
 
+/// What a turn found ready.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    /// How many descriptors.
+    count: usize,
+    /// Somebody called the shard.
+    called: bool,
+}
+
 impl Done {
     fn of(work: &Work) -> Done {
         Done { sent: work.check.sent, ended: work.records }
@@ -257,61 +266,26 @@ impl Shard {
         Ok(work.into_report())
     }
 
+    /// Works until the leg is over, in turns: what has come is read, then all else is looked after.
     async fn work_off(&mut self, work: &mut Work, replies: &Sender<Reply>) -> io::Result<()> {
         let mut calm: Option<Calm> = None;
         // When the wait before this turn began to look at what is ready.
         let mut waited = None;
         loop {
             let turn = waited.take().unwrap_or_else(|| self.pace.clock().now());
-            let count = self.pace.poll()?;
-            let mut called = false;
-            self.expect(0);
-            for place in 0..count {
-                self.expect(place + 1);
-                match self.pace.ready(place) {
-                    Some(ready) => self.on_ready(work, ready),
-                    None => called = true,
-                }
-                if place % EVENTS_BETWEEN_SENDS == EVENTS_BETWEEN_SENDS - 1 {
-                    self.send_due(work);
-                    self.ring(work);
-                }
-            }
-            if count < crate::pace::BATCH {
-                // What was not ready then had nothing to read.
-                work.caught_up = turn;
-            }
-            // The usual turn reads parts of answers that go on, which changes nothing of what is done and waited for below.
+            let heard = self.hear(work, turn)?;
+            // The usual turn reads parts of answers that go on, which changes nothing of what else is to be done.
             if let Some(calm) = &calm
-                && !(called || self.has_closed)
-                && (1..crate::pace::BATCH).contains(&count)
-                && calm.after == Done::of(work)
-                && self.alarms.next().min(self.deadlines.next()) >= calm.until
-                && self.last_read + crate::pace::LEAD < calm.until
-                && self.pace.is_prepared(calm.until)
+                && self.stays(calm, work, &heard)
             {
                 waited = Some(self.wait(work, self.last_read).await?);
                 continue;
             }
-            self.burn(work);
-            self.send_due(work);
-            self.ring(work);
-            let now = self.pace.clock().now();
-            self.tick(work, now);
-            self.check_deadlines(work, now);
-            self.check_end(work, now);
-            if !self.handed.is_empty() || self.has_closed {
-                self.send_due(work);
-            }
-            let busy = self.connections.iter().filter(|one| one.state == State::Busy);
-            if let Some(sample) = work.answer(now, busy.map(|one| one.exchange.record())) {
-                // A coordinator that has gone is noticed at the end of the leg.
-                let _ = replies.send(Reply::Sample(sample));
-            }
+            let now = self.look_after(work, replies);
             if work.is_over() {
                 return Ok(());
             }
-            if count == 0 {
+            if heard.count == 0 {
                 let next = work.next_send();
                 let room = next - crate::pace::LEAD - now;
                 if !room.is_zero() && work.requests.prepare_one(&mut work.agenda, room) {
@@ -327,6 +301,61 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// Reads what is ready, in a turn that looks at the clock at `turn`, and sends what falls due meanwhile.
+    #[inline]
+    fn hear(&mut self, work: &mut Work, turn: Stamp) -> io::Result<Heard> {
+        let count = self.pace.poll()?;
+        let mut called = false;
+        self.expect(0);
+        for place in 0..count {
+            self.expect(place + 1);
+            match self.pace.ready(place) {
+                Some(ready) => self.on_ready(work, ready),
+                None => called = true,
+            }
+            if place % EVENTS_BETWEEN_SENDS == EVENTS_BETWEEN_SENDS - 1 {
+                self.send_due(work);
+                self.ring(work);
+            }
+        }
+        if count < crate::pace::BATCH {
+            // What was not ready then had nothing to read.
+            work.caught_up = turn;
+        }
+        Ok(Heard { count, called })
+    }
+
+    /// Whether, after this turn, there is nothing to do but what the shard slept for before it, and time is left to sleep.
+    #[inline]
+    fn stays(&self, calm: &Calm, work: &Work, heard: &Heard) -> bool {
+        !(heard.called || self.has_closed)
+            && (1..crate::pace::BATCH).contains(&heard.count)
+            && calm.after == Done::of(work)
+            && self.alarms.next().min(self.deadlines.next()) >= calm.until
+            && self.last_read + crate::pace::LEAD < calm.until
+            && self.pace.is_prepared(calm.until)
+    }
+
+    /// All that a turn looks after but reading: what is due, what has ended, what the coordinator asks; the time of it.
+    fn look_after(&mut self, work: &mut Work, replies: &Sender<Reply>) -> Stamp {
+        self.burn(work);
+        self.send_due(work);
+        self.ring(work);
+        let now = self.pace.clock().now();
+        self.tick(work, now);
+        self.check_deadlines(work, now);
+        self.check_end(work, now);
+        if !self.handed.is_empty() || self.has_closed {
+            self.send_due(work);
+        }
+        let busy = self.connections.iter().filter(|one| one.state == State::Busy);
+        if let Some(sample) = work.answer(now, busy.map(|one| one.exchange.record())) {
+            // A coordinator that has gone is noticed at the end of the leg.
+            let _ = replies.send(Reply::Sample(sample));
+        }
+        now
     }
 
     /// Sleeps until something happens, having looked at the clock at `now`; since when, at the latest, nothing that the next
