@@ -293,12 +293,12 @@ fn a_run_has_its_gpus_tokens_per_joule() {
     let path = stand_in(folder.path());
     let run = run(|plan, _| {
         // A power is what was read within the level, so the level is many readings long, however busy the machine.
-        plan.levels[0].requests = Some(150);
+        plan.levels[0].stop.units = Some(150);
         plan.telemetry = Wished {
             nvml: Nvml::On,
             nvml_library: Some(path),
             gpu_index: vec![1],
-            interval_s: 0.05,
+            interval_s: 0.1,
             ..Wished::default()
         };
     });
