@@ -180,7 +180,6 @@ impl Shared {
             let begun = clock.now();
             let said = probe.read();
             let ended = clock.now();
-            let at = begun + (ended - begun) / 2;
             failures = if said.is_ok() { 0 } else { failures + 1 };
             let never = {
                 let mut seen = lock(&self.seen);
@@ -191,7 +190,8 @@ impl Shared {
                         .for_each(Track::cut);
                     cuts = turn.cuts;
                 }
-                seen.hear(at, said);
+                // What it says is not older than the question: a reading asked for after the end of a level has all of it.
+                seen.hear(begun, said);
                 seen.answered == 0
             };
             {

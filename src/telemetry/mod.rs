@@ -2,9 +2,9 @@
 //! tells a Prometheus how the run goes.
 //!
 //! Each exporter has an ordinary thread of its own with its own cadence, never a shard's: one that hangs delays nobody.
-//! Readings are stamped on the run's clock, in the middle of the asking, and kept in [`Track`](crate::stats::Track)s of bounded size. Owns the asking;
-//! what the readings mean for a level is [`summary::telemetry`](crate::summary::telemetry)'s business. Whatever an exporter
-//! does wrong becomes one line, [`Trouble`](crate::summary::telemetry::Trouble), and costs no more.
+//! Readings are stamped on the run's clock when they are asked for, and kept in [`Track`](crate::stats::Track)s of bounded
+//! size. Owns the asking; what the readings mean for a level is [`summary::telemetry`](crate::summary::telemetry)'s business.
+//! Whatever an exporter does wrong becomes one line, [`Trouble`](crate::summary::telemetry::Trouble), and costs no more.
 
 mod dcgm;
 mod exporter;
