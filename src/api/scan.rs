@@ -14,6 +14,7 @@ pub use frame::Frame;
 pub use law::fuzz_json_scan;
 
 use super::{Channel, Dialect};
+use crate::wire::after;
 
 /// An event that is known to report at most one piece of text and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,8 +209,8 @@ impl<'t> Walk<'t> {
     /// The value of `object`, unless it is the one that reports an error or would have to be decoded to know.
     fn harmless_object(&mut self) -> bool {
         self.skip_blanks();
-        let usual = self.rest.strip_prefix(br#""chat.completion.chunk""#);
-        if let Some(rest) = usual.or_else(|| self.rest.strip_prefix(br#""text_completion""#)) {
+        let usual = after(self.rest, br#""chat.completion.chunk""#);
+        if let Some(rest) = usual.or_else(|| after(self.rest, br#""text_completion""#)) {
             self.rest = rest;
             return true;
         }
@@ -268,7 +269,7 @@ impl<'t> Walk<'t> {
 
     /// Steps over `key` if it stands here.
     fn if_key<const N: usize>(&mut self, key: &[u8; N], name: Name) -> Option<Name> {
-        self.rest = self.rest.strip_prefix(key)?;
+        self.rest = after(self.rest, key)?;
         Some(name)
     }
 
@@ -289,7 +290,7 @@ impl<'t> Walk<'t> {
 
     fn take(&mut self, byte: u8) -> Option<()> {
         self.skip_blanks();
-        self.rest = self.rest.strip_prefix(&[byte])?;
+        self.rest = after(self.rest, &[byte])?;
         Some(())
     }
 
@@ -301,7 +302,7 @@ impl<'t> Walk<'t> {
 
     fn null(&mut self) -> bool {
         self.skip_blanks();
-        let rest = self.rest.strip_prefix(b"null");
+        let rest = after(self.rest, b"null");
         self.rest = rest.unwrap_or_default();
         rest.is_some()
     }

@@ -15,3 +15,13 @@ pub mod http;
 pub mod json;
 pub mod lines;
 pub mod sse;
+
+/// What comes after `prefix`, if `bytes` begin with it.
+///
+/// Its length is part of its type, so that comparing is one or two loads and not a call, also where nothing is optimised
+/// across units: `strip_prefix` is a call then, which calls memcmp.
+#[inline]
+pub(crate) fn after<'b, const N: usize>(bytes: &'b [u8], prefix: &[u8; N]) -> Option<&'b [u8]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    (first == prefix).then_some(rest)
+}

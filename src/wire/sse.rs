@@ -15,6 +15,8 @@ use std::fmt;
 
 use memchr::{memchr, memchr2};
 
+use super::after;
+
 #[doc(hidden)]
 pub use fuzz::fuzz_sse;
 
@@ -250,7 +252,7 @@ impl Decoder {
             return Err(self.fail(Error::LineTooLong));
         }
         // `data:` and `data: `, without a search for the colon: nearly every line.
-        let value = match line.strip_prefix(b"data:") {
+        let value = match after(line, b"data:") {
             Some([b' ', value @ ..]) | Some(value) => value,
             None => return self.on_other_line(line, only),
         };

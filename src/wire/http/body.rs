@@ -130,7 +130,7 @@ impl Chunked {
         let mut used = used + piece.len();
         if self.size == 0 {
             self.at = At::DataCr;
-            if after.starts_with(b"\r\n") {
+            if crate::wire::after(after, b"\r\n").is_some() {
                 self.start_line(At::SizeStart);
                 used += 2;
             }
