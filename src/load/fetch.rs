@@ -243,7 +243,8 @@ fn give_up(exchange: &mut Exchange, now: Stamp, patience: &Patience) -> Progress
     Progress::Pending
 }
 
-fn is_silence(error: &io::Error) -> bool {
+/// Whether a blocking call only ran out of time.
+pub(super) fn is_silence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
@@ -325,6 +326,9 @@ impl fmt::Display for FetchError {
         match self {
             FetchError::Connect(error) => write!(f, "no connection: {error}"),
             FetchError::Request(error) => error.fmt(f),
+            FetchError::Tls(error) if is_silence(error) => {
+                f.write_str("TLS failed: no answer to the handshake in time")
+            }
             FetchError::Tls(error) => write!(f, "TLS failed: {error}"),
             FetchError::Broken(error) if is_silence(error) => f.write_str("no answer in time"),
             FetchError::Broken(error) => write!(f, "the connection broke: {error}"),
@@ -368,6 +372,17 @@ mod tests {
         assert_eq!(error.to_string(), "no answer in time");
         let route = dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n");
         assert_eq!(get(&route, "/v1/models", LIMIT).unwrap_err().to_string(), "no answer in time");
+    }
+
+    #[test]
+    fn a_handshake_without_an_answer_is_no_refusal() {
+        // The system takes the connection; nobody reads from it.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Endpoint::parse(&format!("https://{}", listener.local_addr().unwrap())).unwrap();
+        let tls = tls::config(&tls::Trust::anyone()).unwrap();
+        let parts = RouteParts { address: &address, path: "/".to_owned(), headers: Vec::new(), tls };
+        let error = get(&Route::new(parts).unwrap(), "/v1/models", LIMIT).unwrap_err();
+        assert_eq!(error.to_string(), "TLS failed: no answer to the handshake in time");
     }
 
     #[test]

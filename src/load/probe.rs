@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::request::Texts;
 use crate::api::{Filling, error_message, names_field};
 use crate::exchange::{Ask, Exchange};
-use crate::load::fetch::{self, FetchError, Fetched, Patience};
+use crate::load::fetch::{self, FetchError, Fetched, Patience, is_silence};
 use crate::load::target::{Desk, Route, Target};
 use crate::metrics::{Class, Record};
 use crate::plan::{Limits, Plan, RequestOptions};
@@ -353,13 +353,24 @@ fn said(answer: &Fetched) -> String {
     format!("the server answers HTTP {}{message}", answer.status)
 }
 
+/// How a server says that it does not take the client's certificate, or wants one.
+const REFUSALS: [&str; 7] = [
+    "alert: CertificateRequired",
+    "alert: BadCertificate",
+    "alert: UnknownCA",
+    "alert: CertificateUnknown",
+    "alert: CertificateExpired",
+    "alert: CertificateRevoked",
+    "alert: AccessDenied",
+];
+
 /// The error with its remedy.
 fn explain(route: &Route, error: &FetchError) -> String {
     let text = error.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let remedy = match error {
         // With TLS 1.3 the server's answer to our certificate comes behind the handshake.
-        _ if says(&["alert: CertificateRequired", "alert: BadCertificate", "alert: UnknownCA"]) => {
+        _ if REFUSALS.iter().any(|alert| text.contains(alert)) => {
             "the server wants a certificate of the client that it trusts: --cert and --key"
         }
         FetchError::Tls(_) if says(&["NotValidForName"]) => {
@@ -369,6 +380,7 @@ fn explain(route: &Route, error: &FetchError) -> String {
             "is the server up, and does it listen on that socket?"
         }
         FetchError::Connect(_) => "is the server up, and are host and port right?",
+        FetchError::Tls(error) if is_silence(error) => "is the server up, and does it speak TLS there?",
         FetchError::Tls(_) => "a plain server wants http://, a private certificate --cacert or --insecure",
         FetchError::NotHttp => "a TLS server wants https://",
         FetchError::Broken(_) | FetchError::Request(_) => "check --base-url",

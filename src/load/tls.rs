@@ -66,7 +66,10 @@ pub fn config(trust: &Trust<'_>) -> Result<Arc<ClientConfig>, TrustError> {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let (chain, key) = (chain(certificate)?, private_key(key)?);
-            builder.with_client_auth_cert(chain, key).map_err(|error| TrustError::Key(error.to_string()))?
+            builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+                rustls::Error::InvalidCertificate(_) => TrustError::Certificate(error.to_string()),
+                error => TrustError::Key(error.to_string()),
+            })?
         }
     };
     if trust.no_resumption {

@@ -37,7 +37,11 @@ fn endpoints(
     target: &mut Target,
     secrets: &mut Secrets,
 ) -> Result<Option<(Dialect, String)>, Error> {
-    let (urls, weights) = fleet::servers(args)?;
+    let (mut urls, weights) = fleet::servers(args)?;
+    if urls.is_empty() && target.endpoints.is_empty() && args.unix_socket.is_some() {
+        // The name is only what `Host` says.
+        urls.push("http://localhost".to_owned());
+    }
     let addresses = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = addresses.first() else {
         return fleet::strategy(args, weights, target).map(|()| None);

@@ -1,5 +1,7 @@
 //! The parts of a level, added up.
 
+use std::time::Duration;
+
 use super::place::Placed;
 use super::{Member, MergeError};
 use crate::metrics::{Slices, Tally};
@@ -71,6 +73,11 @@ impl PartOf<'_> {
     /// Its first planned send on its own time line.
     pub(super) fn t0(&self) -> Stamp {
         Stamp::from_nanos(self.block.span.t0_ns)
+    }
+
+    /// From its first planned send until it planned no more.
+    pub(super) fn sent_for(&self) -> Duration {
+        Duration::from_nanos(self.block.span.t1_ns.saturating_sub(self.block.span.t0_ns))
     }
 
     fn read(&self) -> Result<Part, MergeError> {

@@ -108,11 +108,16 @@ impl Line {
     }
 }
 
-/// Until when all that was planned is known, where a process was killed in the level: the earliest of them.
+/// Until when all that was planned is known and was sent, where a process was killed in the level, or stopped by its user
+/// while others went on: the earliest of them.
 fn known_until(parts: &Parts<'_>, span: Span, later: &[Duration]) -> Result<Option<Stamp>, MergeError> {
     let mut until: Option<Stamp> = None;
+    let others_went_on = parts.all.iter().any(|part| !part.block.interrupted);
+    // Without records there are only the sums of whole levels.
+    let has_records = parts.all.iter().all(|part| part.block.records.is_some());
     for (part, later) in parts.all.iter().zip(later) {
-        if let Some(known) = cut::known_for(part, &parts.level.load)? {
+        let stopped = || (part.block.interrupted && others_went_on && has_records).then(|| part.sent_for());
+        if let Some(known) = cut::known_for(part, &parts.level.load)?.or_else(stopped) {
             let known = span.t0 + *later + known;
             until = Some(until.map_or(known, |until| until.min(known)));
         }

@@ -11,6 +11,8 @@ const THROTTLED_SHARE_MAX: f64 = 0.001;
 /// Share of requests that may need a new connection beyond those that are open at once.
 const NEW_SHARE_MAX: f64 = 0.1;
 const PORTS_SHARE_MAX: f64 = 0.8;
+/// Share of the local ports from which on the level's own connections are part of that.
+const OWN_SHARE_MIN: f64 = 0.05;
 /// Segments sent again, per request, that the tail of latencies shows.
 const RETRANSMITS_MAX: f64 = 0.01;
 
@@ -84,7 +86,14 @@ fn ports(facts: &Facts) -> Option<Finding> {
     if waiting as f64 <= PORTS_SHARE_MAX * ports as f64 {
         return None;
     }
-    let evidence = format!("{waiting} of {ports} local ports are held by connections that have ended");
+    // Who keeps connections open needs no more ports, however many others have used.
+    if (facts.client.connects as f64) < OWN_SHARE_MIN * ports as f64 {
+        return None;
+    }
+    let opened = count(facts.client.connects, "connection");
+    let evidence = format!(
+        "{waiting} connections that have ended hold local ports, of which there are {ports}; the level opened {opened}"
+    );
     let remedy = "widen net.ipv4.ip_local_port_range, or keep connections open";
     Some(Finding::new(Rule::PortsShort, Grade::Warn, evidence, remedy))
 }

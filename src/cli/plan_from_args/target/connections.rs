@@ -75,12 +75,25 @@ fn on_or_off(option: &str, text: &str) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Connections, Endpoint, Tls};
+    use crate::plan::{Connections, Endpoint, Secrets, Tls};
 
     fn of(change: impl FnOnce(&mut RunArgs)) -> Result<Target, String> {
         let (mut args, mut target) = (RunArgs::default(), Target::default());
         change(&mut args);
         set(&args, &mut target).map(|()| target).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_socket_alone_is_a_server() {
+        let args = RunArgs { unix_socket: Some("/run/s".to_owned()), ..RunArgs::default() };
+        let url = |mut target: Target| {
+            super::super::set(&args, &mut target, &mut Secrets::default()).unwrap();
+            target.endpoints.into_iter().map(|endpoint| endpoint.url).collect::<Vec<_>>()
+        };
+        assert_eq!(url(Target::default()), [Endpoint::parse("http://localhost").unwrap().endpoint().url]);
+        // What a plan names stays.
+        let named = Endpoint { url: "http://named:1".to_owned() };
+        assert_eq!(url(Target { endpoints: vec![named], ..Target::default() }), ["http://named:1"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Several servers: their URLs, one by one or from files, their weights, and how requests are spread over them.
 
 use super::super::{RunArgs, value};
-use crate::plan::{Error, Target, UrlStrategy};
+use crate::plan::{Endpoint, Error, Target, UrlStrategy};
 
 /// URLs with the weights that stand behind them.
 type Servers = (Vec<String>, Vec<Option<u32>>);
@@ -10,9 +10,10 @@ type Servers = (Vec<String>, Vec<Option<u32>>);
 /// `--host` and `--port`.
 pub(super) fn servers(args: &RunArgs) -> Result<Servers, Error> {
     let typed = args.base_url.iter().map(|text| weighed("--base-url", text));
-    let lines =
-        args.base_url_file.iter().flat_map(|text| text.lines()).map(bare).filter(|line| !line.is_empty());
-    let read = lines.map(|line| weighed("--base-url-file", line));
+    let read = args.base_url_file.iter().flat_map(|text| {
+        let lines = text.trim_start_matches('\u{feff}').lines().map(bare).zip(1..);
+        lines.filter(|(line, _)| !line.is_empty()).map(|(line, number)| listed(line, number))
+    });
     let servers: Vec<(String, Option<u32>)> = typed.chain(read).collect::<Result<_, _>>()?;
     if servers.is_empty() && !args.base_url_file.is_empty() {
         let remedy = "write one URL a line, and a weight behind it if you like";
@@ -25,6 +26,12 @@ pub(super) fn servers(args: &RunArgs) -> Result<Servers, Error> {
         return Err(Error::new("--host", "stands beside --base-url", "give one of them"));
     }
     host_and_port(args).map(|url| (vec![url], vec![None]))
+}
+
+/// What a line of a file of URLs says.
+fn listed(line: &str, number: usize) -> Result<(String, Option<u32>), Error> {
+    let read = weighed("--base-url-file", line).and_then(|server| Endpoint::parse(&server.0).map(|_| server));
+    read.map_err(|error| Error { subject: format!("--base-url-file, line {number}"), ..error })
 }
 
 /// A line without its comment: `#` begins one at the start of a line and behind a space, as no fragment of a URL does.
@@ -138,6 +145,13 @@ mod tests {
         let (read, of) = target(&args).unwrap();
         assert_eq!(read, ["http://z:9", "http://a:1", "http://b:2", "http://c:3"]);
         assert_eq!(of.url_weights, [1, 1, 3, 2]);
+        // What an editor put before it is no part of a URL, and what is wrong is told with its line.
+        let marked = |text: &str| RunArgs { base_url_file: vec![text.to_owned()], ..RunArgs::default() };
+        assert_eq!(target(&marked("\u{feff}http://a:1\n")).unwrap().0, ["http://a:1"]);
+        for wrong in ["http://a:1\n\nftp://b:2\n", "http://a:1\n\nhttp://b:2=x\n"] {
+            let said = target(&marked(wrong)).unwrap_err();
+            assert!(said.starts_with("--base-url-file, line 3: "), "{said}");
+        }
         let empty = RunArgs { base_url_file: vec!["# none\n".to_owned()], ..RunArgs::default() };
         assert!(target(&empty).unwrap_err().starts_with("--base-url-file: there is no URL in it"));
     }
