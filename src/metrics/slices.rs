@@ -162,6 +162,25 @@ impl Slices {
         true
     }
 
+    /// Takes from `told`, made of records, the slices of which it has more requests, where these were counted up to some moment
+    /// only. Gaps between events, which records do not have, stay as they are.
+    pub fn complete(&mut self, mut told: Slices) {
+        self.close();
+        told.close();
+        while told.doublings < self.doublings {
+            told.join();
+        }
+        while self.doublings < told.doublings {
+            self.join();
+        }
+        for (place, row) in told.done.into_iter().enumerate() {
+            let own = self.row(place);
+            if row.ended() > own.ended() {
+                *own = Row { itl: std::mem::take(&mut own.itl), ..row };
+            }
+        }
+    }
+
     /// Puts everything `by` later, in whole slices: by the nearest number of them.
     pub fn delay(&mut self, by: Duration) {
         self.close();
@@ -414,6 +433,20 @@ mod tests {
         let row = &slices.rows()[0];
         assert_eq!((row.ok, row.failed, row.cancelled, row.ended()), (0, 1, 1, 1));
         assert_eq!((row.ttft.n(), row.itl.n()), (0, 0));
+    }
+
+    #[test]
+    fn what_was_counted_in_part_is_completed_from_records() {
+        let mut counted = of([100, 999, 1000, 1001]);
+        let mut told = Slices::new(Stamp::ZERO, Duration::from_secs(1));
+        // Of the first slice a record was lost; the second goes on, and there is a third.
+        for end in [100, 1000, 1001, 1500, 1900, 2100] {
+            told.add(&request(end).0, &[], &Totals::default());
+        }
+        counted.complete(told);
+        let rows: Vec<_> =
+            counted.rows().iter().map(|row| (row.ok, row.tokens, row.e2e.n(), row.itl.n())).collect();
+        assert_eq!(rows, [(2, 4, 2, 2), (4, 8, 4, 2), (1, 2, 1, 0)]);
     }
 
     #[test]

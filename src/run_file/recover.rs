@@ -16,7 +16,7 @@ use crate::metrics::slices::Slices;
 use crate::metrics::{Gaps, Phase, Record, Tally};
 use crate::plan::{Level, Plan, Timestamps};
 use crate::run::{LevelResult, RecordRange, Span, Stamps, Window};
-use crate::stats::Sparse;
+use crate::stats::{Sparse, Totals};
 use crate::summary;
 use crate::time::Stamp;
 use crate::verdict::Verdict;
@@ -207,14 +207,18 @@ impl Begun {
         let by_kernel = plan.client.timestamps == Timestamps::Kernel;
         let mut tally = Tally::new(t0);
         let (mut t1, mut t2, mut stamped) = (t0, t0, false);
+        // The slice that was being filled was kept once a second; records may go on behind that.
+        let mut told = Slices::new(t0, std::time::Duration::from_nanos(slices.asked_ns()));
         for record in records.iter().filter(|record| record.phase == Phase::Measured) {
             stamped |= record.kernel_first.is_some();
             let judged = record.by_kernel().filter(|_| by_kernel).unwrap_or(*record);
             tally.on_sent(record.start);
             add_tokens(&mut tally, &judged);
             tally.on_done(&judged, &Gaps::default(), &Gaps::default(), t0);
+            told.add(&judged, &[], &Totals::default());
             (t1, t2) = (t1.max(record.plan), t2.max(record.end));
         }
+        slices.complete(told);
         let mut gaps = Sparse::default();
         slices.rows().iter().for_each(|row| gaps.merge(&row.itl));
         tally.add_gaps(&gaps);
