@@ -1,6 +1,7 @@
 //! Parts of the levels as rows: by model, by endpoint, by replica, slow readers; and what was given up and left out.
 
 use super::{Cell, Column, Note, Row};
+use crate::metrics::Record;
 use crate::metrics::metric::Metric;
 use crate::plan::Plan;
 use crate::report::format;
@@ -62,7 +63,13 @@ fn name_in(plan: Option<&Plan>, level: &LevelBlock, of: GroupKey) -> String {
 /// What was given up, and whose latencies stand apart.
 pub(super) fn notes(run: &RunFile) -> Vec<Note> {
     let mut notes = Vec::new();
-    let asks_for_aborts = run.plan.read().is_ok_and(|plan| plan.workload.aborts.is_some());
+    let plan = run.plan.read().ok();
+    let asks_for_aborts = plan.as_ref().is_some_and(|plan| plan.workload.aborts.is_some());
+    let header = plan.as_ref().and_then(|plan| plan.target.replica_header.as_deref());
+    // A killed run has no names, and a simulated one no headers.
+    if run.cut.is_none() && !run.is_simulated() {
+        notes.extend(run.levels.iter().filter_map(|level| unnamed(level, header?)));
+    }
     let mut say = |text| notes.push(Note { warning: false, text });
     for LevelBlock { label, counts, .. } in &run.levels {
         if counts.cancelled > 0 {
@@ -86,6 +93,30 @@ pub(super) fn notes(run: &RunFile) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Answers that do not say which replica gave them, or of more replicas than are told apart.
+fn unnamed(level: &LevelBlock, header: &str) -> Option<Note> {
+    let LevelBlock { label, counts, replicas, groups, .. } = level;
+    if counts.ok == 0 {
+        return None;
+    }
+    if replicas.is_empty() {
+        let text = format!(
+            "{label}: no answer has the header {header}, so that replicas are not told apart; check --replica-header"
+        );
+        return Some(Note { warning: true, text });
+    }
+    let of_replicas = groups.iter().filter(|group| matches!(group.of, GroupKey::Replica(_)));
+    let in_rows: u64 = of_replicas.map(|group| group.counts.ok).sum();
+    // One replica alone has no row, and without records there are none.
+    let rest = counts.ok.checked_sub(in_rows).filter(|rest| *rest > 0 && in_rows > 0)?;
+    let why = match replicas.len() >= usize::from(Record::REPLICAS_MAX) {
+        true => format!("more replicas answered than the {} that are told apart", Record::REPLICAS_MAX),
+        false => format!("their answers have no header {header}"),
+    };
+    let text = format!("{label}: {rest} of {} ok requests are in no replica's row: {why}", counts.ok);
+    Some(Note { warning: true, text })
 }
 
 fn cells(level: &LevelBlock, group: &GroupBlock) -> Vec<Cell> {

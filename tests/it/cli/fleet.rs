@@ -55,6 +55,30 @@ fn a_fleet_of_a_file_is_told_apart_and_one_that_is_down_stops_nobody() {
 }
 
 #[test]
+fn answers_that_do_not_name_their_replica_are_said_to_be_in_no_row() {
+    let serving = model::Settings::fixed(5.0, 1.0);
+    let silent = Mock::start(Settings { model: "m".to_owned(), serving, ..Settings::default() }).unwrap();
+    let mocks = [named("left"), named("right"), silent];
+    let dir = Dir::new();
+    let said = |header: &str, count: usize| {
+        let others: Vec<String> =
+            mocks[1..count].iter().map(|mock| format!("--base-url {}", url(mock))).collect();
+        let options =
+            format!("{} --replica-header {header} -c 3 --num-prompts 30 --seed 5", others.join(" "));
+        dir.tokload(&run(&url(&mocks[0]), &options)).shows(0).to_owned()
+    };
+    let missing = said("x-serve-by", 2);
+    assert!(missing.contains("no answer has the header x-serve-by"), "{missing}");
+    let some = said("x-served-by", 3).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        some.contains("10 of 30 ok requests are in no replica's row: their answers have no header"),
+        "{some}"
+    );
+    let all = said("x-served-by", 2);
+    assert!(!all.contains("no replica's row") && !all.contains("no answer has"), "{all}");
+}
+
+#[test]
 fn a_slower_replica_of_a_simulation_is_named() {
     let dir = Dir::new();
     let options = "simulate --replicas 4 --speeds 1,1,0.667,1 --slots 8 --noise 0.2 --url-strategy round_robin \
