@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{BEAT, Inner, LOST, first, in_words};
+use super::{BEAT, First, Inner, LOST, first, in_words};
 use crate::cli::value::{StartAt, waiting};
 use crate::load::agreed::Start;
 use crate::run_file::WallTime;
@@ -30,11 +30,12 @@ pub(super) fn agree(inner: &Inner) {
             if is_first {
                 inner.tell(|_| {});
             }
+            // Watched while a level goes on, too: who dies in it is not waited for anew before each one that follows.
+            lives.look(inner, now);
         }
         if let Some(ordinal) = inner.agreed.waited_for() {
             if told != Some(ordinal) {
                 told = Some(ordinal);
-                lives = Lives::default();
                 inner.write(|sign| sign.ready = Some(ordinal));
             }
             let start = if is_first {
@@ -63,14 +64,39 @@ impl Lives {
         }
         now - *since < LOST
     }
+
+    /// Looks at all whom this process may have to wait for.
+    fn look(&mut self, inner: &Inner, now: Stamp) {
+        if inner.share.index != 1 {
+            if let Some(first) = first_share(inner) {
+                self.has(1, first.beat, now);
+            }
+        } else if let Some((_, tokens)) = inner.together() {
+            for sign in signs_of(inner, &tokens).iter().filter(|sign| sign.share != 1) {
+                self.has(sign.share, sign.beat, now);
+            }
+        }
+    }
+}
+
+/// The signs of those who are in this run.
+fn signs_of(inner: &Inner, tokens: &BTreeMap<u32, String>) -> Vec<Sign> {
+    let mut signs: Vec<Sign> = inner.folder.signs(inner.share.of);
+    signs.retain(|sign| tokens.get(&sign.share) == Some(&sign.token));
+    signs
+}
+
+/// What the first share of this run tells; `None` before it has told anything.
+fn first_share(inner: &Inner) -> Option<First> {
+    let token = inner.sign().first.clone();
+    inner.folder.first().filter(|first| Some(&first.token) == token.as_ref())
 }
 
 /// The first share decides, when all that live are ready.
 fn decided(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
     let (_, tokens) = inner.together()?;
     let now = inner.wall.run.now();
-    let mut signs: Vec<Sign> = inner.folder.signs(inner.share.of);
-    signs.retain(|sign| tokens.get(&sign.share) == Some(&sign.token));
+    let signs = signs_of(inner, &tokens);
     let mut lost = Vec::new();
     for (share, _) in tokens.iter().filter(|(share, _)| **share != 1) {
         let sign = signs.iter().find(|sign| sign.share == *share);
@@ -119,7 +145,7 @@ fn heard(inner: &Inner, ordinal: usize, lives: &mut Lives) -> Option<Start> {
         let sign = inner.sign();
         (sign.first.clone(), sign.clock)
     };
-    let first = inner.folder.first().filter(|first| Some(&first.token) == token.as_ref());
+    let first = first_share(inner);
     let start = first.as_ref().and_then(|first| first.starts.get(ordinal)).filter(|start| **start > 0);
     if let Some(start) = start {
         let own = start.saturating_add_signed(-clock.map_or(0, |clock| clock.correction_ns()));
