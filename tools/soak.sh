@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A soak: 2000 events a second for half an hour against the mock, whose memory must stay flat; then a run that is killed at
-# a random moment, of which all but the last second must be reported. SOAK_SECONDS=60 is the short form.
+# a random moment, of which all but the last second must be reported. SOAK_SECONDS=120 is the short form.
 #
 #   cargo build --release && tools/soak.sh
-#   SOAK_SECONDS=60 TOKLOAD=target/debug/tokload tools/soak.sh
+#   SOAK_SECONDS=120 TOKLOAD=target/debug/tokload tools/soak.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tokload=$(realpath "${TOKLOAD:-target/release/tokload}")
@@ -49,9 +49,9 @@ python3 - "$work/rss" "$work/soak.json" "$seconds" <<'PYTHON'
 import json, sys
 rss = [int(line) for line in open(sys.argv[1]) if line.strip()]
 seconds = int(sys.argv[3])
-# The start fills buffers, connections and, with the first values of each kind, histograms; the end reads the records. The
-# parts compared lie between.
-rss = rss[20:seconds]
+# The start fills buffers, connections and, with the first values of each kind, histograms, which in a short run takes half of
+# it; the end reads the records. The parts compared lie between.
+rss = rss[seconds // 2 if seconds < 600 else 20 : seconds]
 part = len(rss) // 4
 first, last = (sum(some) / part for some in (rss[:part], rss[-part:]))
 level = json.load(open(sys.argv[2]))["levels"][0]

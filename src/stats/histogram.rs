@@ -24,7 +24,8 @@ use rows::Rows;
 ///
 /// Values up to [`Histogram::HIGHEST_NS`] fall into buckets whose width is at most 1/1024 of the value (1 ns below
 /// 2048 ns). A larger value is counted in the bucket of the highest one and in [`Histogram::overflow`]; the totals
-/// keep it as it is. Memory: 8 KiB for each power of two that there are values above, from the first of these on.
+/// keep it as it is. Memory: 2 KiB, and 1 KiB for each eighth of the way from a power of two to the next in which there are
+/// values, from the first of these on.
 #[derive(Clone, Default)]
 pub struct Histogram {
     counts: Option<Box<Rows>>,

@@ -98,8 +98,19 @@ fn missing(run: &RunFile) -> String {
 
 fn cut_short(level: &LevelBlock) -> String {
     let span = level.span;
-    let ran_s = span.t1_ns.max(span.t0_ns).saturating_sub(span.t0_ns) as f64 / 1e9;
+    // Of a merged level the shares that were stopped or killed, after which the others went on.
+    let shares = level.shares.as_deref().unwrap_or_default();
+    let stopped: Vec<String> =
+        shares.iter().filter(|share| share.interrupted).map(|share| share.share.to_string()).collect();
+    let in_some = !stopped.is_empty() && stopped.len() < shares.len();
+    let until_ns = if in_some { level.window.end_ns } else { span.t1_ns };
+    let whose = match stopped.len() {
+        _ if !in_some => String::new(),
+        1 => format!(" in share {}", stopped[0]),
+        _ => format!(" in shares {}", stopped.join(", ")),
+    };
+    let ran_s = until_ns.saturating_sub(span.t0_ns) as f64 / 1e9;
     let of = level.setting.read().ok().and_then(|level| level.stop.duration_s);
     let of = of.map_or_else(String::new, |s| format!(" of {} s", format::typed(s)));
-    format!("{} was cut short after {ran_s:.1} s{of}", level.label)
+    format!("{} was cut short{whose} after {ran_s:.1} s{of}", level.label)
 }

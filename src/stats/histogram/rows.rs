@@ -4,10 +4,12 @@ use std::fmt;
 
 use super::Histogram;
 
-/// One count for each bucket, in rows of the buckets between two powers of two (the lowest row: those of one value each).
+/// One count for each bucket, in rows of an eighth of the buckets between two powers of two (the lowest: of those of one
+/// value each).
 ///
-/// A row has memory from its first value on. Durations of one kind spread over some powers of two, so that a histogram
-/// takes tens of KiB and not hundreds, and what is counted often lies in the nearest cache.
+/// A row has memory from its first value on, 1 KiB. Durations of one kind lie close together, so that a histogram takes some
+/// KiB and not hundreds, and what is counted often lies in the nearest cache; a value far from the others, which any run of
+/// minutes has, costs a row in each histogram that it is in, and no more.
 #[derive(Clone)]
 pub(super) struct Rows {
     rows: [Option<Box<Row>>; ROWS],
@@ -17,7 +19,7 @@ pub(super) struct Rows {
 type Row = [u64; ROW];
 
 /// Buckets of a row.
-const ROW: usize = Histogram::HALF as usize;
+const ROW: usize = Histogram::HALF as usize / 8;
 const ROWS: usize = Histogram::BUCKETS as usize / ROW;
 const _: () = assert!(ROWS * ROW == Histogram::BUCKETS as usize);
 
