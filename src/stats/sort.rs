@@ -153,6 +153,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn few_of_any_kind_stand_as_a_stable_sort_puts_them() {
         let mut stream = rng::stream(3, rng::Purpose::Choice, 0);
