@@ -1,8 +1,8 @@
 //! Waiting: until descriptors are ready, and until a stamp, more finely than the runtime's timer.
 //!
 //! A [`Pace`] is what one thread of a shard or of the mock server waits on. All its descriptors lie in one
-//! level-triggered epoll, so a read costs what it costs under plain epoll. The thread sleeps in that epoll itself, or, on the
-//! io_uring driver, in the runtime, which waits for that descriptor alone. Time is a timerfd in the same epoll, armed [`LEAD`] early; the rest is spun
+//! epoll, so a read costs what it costs under plain epoll. The thread sleeps in that epoll itself; on the io_uring driver it
+//! does while bytes come, and in the runtime, which waits for that descriptor alone, once a whole sleep has brought none. Time is a timerfd in the same epoll, armed [`LEAD`] early; the rest is spun
 //! away by polling, so that bytes go on being received while a send is due. Nothing spins when nothing is due.
 
 use std::io;
@@ -80,6 +80,8 @@ pub struct Pace {
     mode: Mode,
     /// When the timer will expire; `Stamp::MAX` when it is not armed.
     armed: Stamp,
+    /// A descriptor of others was ready since the last wait.
+    heard: bool,
 }
 
 /// Tokens from here on are the pace's own.
@@ -104,7 +106,7 @@ impl Pace {
         let waker = Arc::new(Waker::new()?);
         epoll.add(&timer, TIMER, Interest::Read)?;
         epoll.add(&*waker, WAKER, Interest::Read)?;
-        Ok(Pace { epoll, gate, timer, waker, clock, mode, armed: Stamp::MAX })
+        Ok(Pace { epoll, gate, timer, waker, clock, mode, armed: Stamp::MAX, heard: false })
     }
 
     /// The run's clock.
@@ -174,7 +176,10 @@ impl Pace {
                 self.waker.take();
                 None
             }
-            _ => Some(ready),
+            _ => {
+                self.heard = true;
+                Some(ready)
+            }
         }
     }
 
@@ -228,11 +233,12 @@ impl Pace {
     /// The wait failed.
     #[inline]
     pub async fn wait(&mut self) -> io::Result<()> {
+        let heard = std::mem::take(&mut self.heard);
         match &self.gate {
-            Some(gate) => gate.readable(false).await,
-            // Nothing else runs on this thread, and a runtime that waited for this epoll in one of its own would wake twice
-            // for each wake: two more calls, up to a quarter of an event's cost (`tools/bench`, `cpu`).
-            None => self.epoll.wait(),
+            Some(gate) if !heard => gate.readable(false).await,
+            // Nothing else runs on this thread, and a runtime that waited for this epoll in one of its own, or in a ring, would
+            // wake twice for each wake: two more calls, up to a quarter of an event's cost (`tools/bench`, `cpu`).
+            _ => self.epoll.wait(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::load::throttle::Throttle;
 use crate::load::transport::Transport;
 use crate::metrics::TimeoutPhase;
 use crate::run::ShardCheck;
+use crate::sys::epoll::Interest;
 use crate::sys::prefetch::prefetch;
 use crate::sys::socket::{Peer, Socket};
 use crate::time::Stamp;
@@ -42,6 +43,8 @@ pub(super) struct Connection {
     pub(super) state: State,
     pub(super) is_sent: bool,
     pub(super) watches_writes: bool,
+    /// It may have ended, or bytes that nobody has read: it takes no request before that is known.
+    pub(super) in_doubt: bool,
     /// The limit that was running when the wheel was last told.
     pub(super) watched: Option<TimeoutPhase>,
     pub(super) socket: Option<Socket>,
@@ -111,6 +114,7 @@ impl Connection {
             is_sent: false,
             reused: false,
             watches_writes: false,
+            in_doubt: false,
             read_no: 0,
             last_read: Stamp::ZERO,
             last_content_read: u64::MAX,
@@ -135,6 +139,15 @@ impl Connection {
         self.exchange.prefetch();
     }
 
+    /// What its socket is to be watched for. Whoever reads slowly leaves bytes behind, and has to hear of them again.
+    pub(super) fn interest(&self) -> Interest {
+        match (self.watches_writes, self.throttle.is_some()) {
+            (true, _) => Interest::ReadWrite,
+            (false, true) => Interest::Read,
+            (false, false) => Interest::NewRead,
+        }
+    }
+
     /// What its connections are kept by when idle: the route, and apart from the others those with little room to receive.
     pub(super) fn lane(&self) -> usize {
         lane(self.route, self.throttle.is_some())
@@ -156,6 +169,7 @@ impl Connection {
             socket.stamp_reads()?;
         }
         self.socket = Some(socket);
+        self.in_doubt = false;
         (self.asked, self.retransmits) = (None, 0);
         self.state = State::Opening;
         self.reused = false;

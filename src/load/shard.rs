@@ -70,6 +70,8 @@ pub(super) struct Shard {
     handed: Vec<Handed>,
     /// One was closed where there may be only so many, so that a request of ours that waits may have got its place.
     has_closed: bool,
+    /// The last read took all that there was room for, so that there may be more.
+    has_filled: bool,
     /// How the plan has connections kept, and the age that they may reach.
     settings: Connections,
     max_age: Option<Duration>,
@@ -149,6 +151,7 @@ impl Shard {
             of_sessions: OfSessions::default(),
             handed: Vec::new(),
             has_closed: false,
+            has_filled: false,
             settings: Connections::default(),
             max_age: None,
             pools: None,
@@ -193,10 +196,14 @@ impl Shard {
             if let Some(ready) = self.pace.ready(place)
                 && let Some(slot) = self.slot_of(ready.token)
             {
+                self.has_filled = false;
                 match self.connections[slot].state {
                     State::Idle => self.on_idle_ready(slot),
                     State::Warming => self.on_warming(work.as_deref_mut(), slot, ready),
                     State::Closed | State::Opening | State::Busy => {}
+                }
+                if self.has_filled || ready.ended {
+                    self.have_told_again(ready.token);
                 }
             }
         }

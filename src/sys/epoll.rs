@@ -12,8 +12,12 @@ use rustix::event::epoll::{CreateFlags, EventData, EventFlags};
 /// reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Bytes to read.
+    /// Bytes to read, told at each look while there are any (level-triggered).
     Read,
+    /// Bytes to read, told once when they have come (edge-triggered). The kernel does not look at the descriptor again at the
+    /// next wait, a thirtieth of what an event costs, and whoever is told must read on until less comes than there is room
+    /// for, and to the end where the peer [has ended](Ready::ended); or have it told again by [`Epoll::modify`].
+    NewRead,
     /// Room to write, and bytes to read.
     ReadWrite,
     /// Room to write.
@@ -29,9 +33,11 @@ pub struct Ready {
     pub readable: bool,
     /// Bytes can be written (or an error has to be fetched).
     pub writable: bool,
+    /// The peer has ended its side or the connection is broken, which the last read will tell: nothing further comes.
+    pub ended: bool,
 }
 
-/// A level-triggered epoll instance.
+/// An epoll instance.
 pub struct Epoll {
     fd: OwnedFd,
     events: Vec<epoll::Event>,
@@ -117,10 +123,12 @@ impl Epoll {
         let event = self.events.get(place)?;
         let flags = event.flags;
         let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let ended = broken || flags.contains(EventFlags::RDHUP);
         Some(Ready {
             token: event.data.u64(),
-            readable: broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+            readable: ended || flags.contains(EventFlags::IN),
             writable: broken || flags.contains(EventFlags::OUT),
+            ended,
         })
     }
 }
@@ -135,6 +143,7 @@ fn flags(interest: Interest) -> EventFlags {
     let read = EventFlags::IN | EventFlags::RDHUP;
     match interest {
         Interest::Read => read,
+        Interest::NewRead => read | EventFlags::ET,
         Interest::ReadWrite => read | EventFlags::OUT,
         Interest::Write => EventFlags::OUT,
     }

@@ -12,7 +12,16 @@ use crate::sys::socket::Received;
 use crate::time::Stamp;
 
 impl Shard {
+    /// Handles an event, and has what one read leaves told again.
     pub(super) fn on_ready(&mut self, work: &mut Work, ready: Ready) {
+        self.has_filled = false;
+        self.on_event(work, ready);
+        if self.has_filled || ready.ended {
+            self.have_told_again(ready.token);
+        }
+    }
+
+    fn on_event(&mut self, work: &mut Work, ready: Ready) {
         let Some(slot) = self.slot_of(ready.token) else { return };
         match self.connections[slot].state {
             State::Closed => {}
@@ -28,6 +37,18 @@ impl Shard {
                     self.read(work, slot, false);
                 }
             }
+        }
+    }
+
+    /// Has the epoll look again at the socket that a token means, if it is still open. Others are heard before, so that one
+    /// that always has more does not keep the shard.
+    pub(super) fn have_told_again(&mut self, token: u64) {
+        let Some(slot) = self.slot_of(token) else { return };
+        let connection = &mut self.connections[slot];
+        connection.in_doubt = true;
+        if let Some(socket) = connection.socket.as_ref().filter(|_| !connection.paused) {
+            // The socket is in the epoll as long as it is open; there is nothing that could fail.
+            let _ = self.pace.modify(socket, token, connection.interest());
         }
     }
 
@@ -84,6 +105,7 @@ impl Shard {
         if ready.readable {
             match socket.receive(&mut self.buffer)? {
                 Received::Bytes(count) => {
+                    self.has_filled = count == self.buffer.len();
                     connection.transport.open(&self.buffer[..count], &mut self.plain).map(|_| ())?;
                 }
                 Received::End => {
@@ -131,6 +153,7 @@ impl Shard {
         };
         match received {
             Ok(Received::Bytes(count)) => {
+                self.has_filled = count == self.buffer.len();
                 connection.read_no += 1;
                 connection.last_read = now;
                 self.last_read = now;

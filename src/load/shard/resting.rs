@@ -1,6 +1,7 @@
 //! Connections between two requests: kept or closed, by the plan and by what others wait for.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::work::Work;
 use super::{Handed, Shard};
@@ -13,6 +14,17 @@ use crate::time::Stamp;
 
 /// Idle connections that belong to sessions under way, by their numbers.
 pub(super) type OfSessions = HashMap<u64, Vec<u32>>;
+
+/// Whether an idle connection is taken to stand without a look, which is a call into the kernel: its server has kept it
+/// before, and was heard on it just now. Should it be closed all the same, the request goes out once more on another, as
+/// where that happens between look and send.
+fn is_warm(connection: &Connection, now: Stamp) -> bool {
+    !connection.in_doubt && connection.served >= KEPT_BEFORE && now - connection.last_read <= HEARD_JUST_NOW
+}
+
+/// Requests after which a server has shown that it keeps a connection: the second came on one that it had kept.
+const KEPT_BEFORE: u32 = 2;
+const HEARD_JUST_NOW: Duration = Duration::from_millis(1);
 
 impl Shard {
     /// The request on `slot` is over, and `session_over` the session that it was one of.
@@ -157,7 +169,9 @@ impl Shard {
     /// Whether an idle connection can take a request.
     pub(super) fn stands(&mut self, slot: usize, now: Stamp) -> bool {
         let connection = &self.connections[slot];
-        connection.state == State::Idle && !self.is_retired(connection, now) && self.is_unbroken(slot)
+        connection.state == State::Idle
+            && !self.is_retired(connection, now)
+            && (is_warm(connection, now) || self.is_unbroken(slot))
     }
 
     /// Whether an idle connection is still open, and nothing has come on it that nobody asked for. TLS may have something of

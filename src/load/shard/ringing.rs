@@ -5,7 +5,6 @@ use super::work::Work;
 use crate::exchange::Arrival;
 use crate::load::alarms::{Bell, Rung};
 use crate::load::connection::State;
-use crate::sys::epoll::Interest;
 use crate::sys::socket::Received;
 use crate::time::Stamp;
 
@@ -92,9 +91,8 @@ impl Shard {
         let token = self.token(slot);
         let connection = &mut self.connections[slot];
         let Some(socket) = connection.socket.as_ref().filter(|_| connection.paused) else { return };
-        let interest = if connection.watches_writes { Interest::ReadWrite } else { Interest::Read };
         // It was watched before, so that the system has room for it.
-        let _ = self.pace.add(socket, token, interest);
+        let _ = self.pace.add(socket, token, connection.interest());
         connection.paused = false;
     }
 }

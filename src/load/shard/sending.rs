@@ -13,7 +13,6 @@ use crate::load::connection::State;
 use crate::load::leg::Halt;
 use crate::load::throttle::Throttle;
 use crate::metrics::{Class, Kind};
-use crate::sys::epoll::Interest;
 use crate::time::Stamp;
 
 impl Shard {
@@ -138,15 +137,16 @@ impl Shard {
         if whole {
             self.on_sent(work, slot);
         }
-        self.watch(slot, if whole { Interest::Read } else { Interest::ReadWrite })
+        self.watch(slot, !whole)
     }
 
-    pub(super) fn watch(&mut self, slot: usize, interest: Interest) -> io::Result<()> {
+    /// Starts watching a socket, for room to write as well if it `writes`.
+    pub(super) fn watch(&mut self, slot: usize, writes: bool) -> io::Result<()> {
         let token = self.token(slot);
         let connection = &mut self.connections[slot];
+        connection.watches_writes = writes;
         let socket = connection.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        connection.watches_writes = interest == Interest::ReadWrite;
-        self.pace.add(socket, token, interest)
+        self.pace.add(socket, token, connection.interest())
     }
 
     /// Asks for write readiness only while something waits to be written: a writable socket is always ready.
@@ -159,9 +159,8 @@ impl Shard {
         connection.watches_writes = wanted;
         // Who does not read now does not write either; both go on together.
         if let Some(socket) = connection.socket.as_ref().filter(|_| !connection.paused) {
-            let interest = if wanted { Interest::ReadWrite } else { Interest::Read };
             // The socket is in the epoll as long as it is open; there is nothing that could fail.
-            let _ = self.pace.modify(socket, token, interest);
+            let _ = self.pace.modify(socket, token, connection.interest());
         }
     }
 
@@ -173,7 +172,11 @@ impl Shard {
             }
             Ok(false) => self.set_write_interest(slot, true),
             // The answer may be there all the same (a 413 before the body was read): reading decides.
-            Err(_) => self.read(work, slot, true),
+            Err(_) => {
+                let token = self.token(slot);
+                self.read(work, slot, true);
+                self.have_told_again(token);
+            }
         }
     }
 

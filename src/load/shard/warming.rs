@@ -7,7 +7,7 @@ use super::Shard;
 use super::work::Work;
 use crate::load::connection::{State, lane};
 use crate::load::leg::Leg;
-use crate::sys::epoll::{Interest, Ready};
+use crate::sys::epoll::Ready;
 
 impl Shard {
     /// Opens what this shard's part of the plan's connections lacks, with TLS, and waits until each stands or has failed.
@@ -60,7 +60,7 @@ impl Shard {
         let watched = opened.and_then(|()| {
             self.connections[slot].opened = self.pace.clock().now();
             self.connections[slot].state = State::Warming;
-            self.watch(slot, Interest::ReadWrite)
+            self.watch(slot, true)
         });
         watched.inspect_err(|_| self.free(slot))
     }
