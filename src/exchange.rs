@@ -447,11 +447,12 @@ impl Exchange {
 
     fn on_events<S: Sink>(&mut self, at: &Arrival, mut body: &[u8], json: &mut Json, sink: &mut S) {
         while !self.answer.is_settled() {
-            match self.sse.next(body) {
+            // Looked at where it was written: a copy waits for the stores before it, which took as long as a tenth of the rest.
+            match &self.sse.next(body) {
                 Ok(sse::Step { used, event }) => {
-                    body = &body[used..];
+                    body = &body[*used..];
                     match event {
-                        Some(event) => self.answer.on_event(at, &event, json, sink),
+                        Some(event) => self.answer.on_event(at, event, json, sink),
                         None => return,
                     }
                 }

@@ -274,16 +274,16 @@ impl Answer {
             b"" | b"null" | [b':', ..] => return self.record.flags.insert(Flags::KEEPALIVE_DATA),
             _ => {}
         }
-        let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let read = reading.event(json, data);
-        let said = reading.said;
+        // Filled where it lies: a copy would wait for the stores before it.
+        let mut said = Said::default();
+        let read = Reading { answer: self, sink, said: &mut said }.event(json, data);
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(trimmed));
             return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
         }
         self.objects += 1;
-        if let Some(message) = said.error {
-            return self.fail_in_band(at.read, &message);
+        if let Some(message) = &said.error {
+            return self.fail_in_band(at.read, message);
         }
         let tokens = self.count_event(&said);
         if said.content {
@@ -416,16 +416,15 @@ impl Answer {
         if body.trim_ascii().is_empty() {
             return self.fail(self.outcome(Class::Empty, Kind::EmptyStream), at.read, "");
         }
-        let mut reading = Reading { answer: self, sink, said: Said::default() };
-        let read = reading.whole(json, body);
-        let said = reading.said;
+        let mut said = Said::default();
+        let read = Reading { answer: self, sink, said: &mut said }.whole(json, body);
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(body));
             return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
         }
         self.objects += 1;
-        if let Some(message) = said.error {
-            return self.fail_in_band(at.read, &message);
+        if let Some(message) = &said.error {
+            return self.fail_in_band(at.read, message);
         }
         if !said.content {
             return self.fail(self.outcome(Class::Empty, Kind::NoOutput), at.read, "");
@@ -436,8 +435,9 @@ impl Answer {
     /// A JSON or HTML body where a stream was asked for: an error object, or simply not a stream.
     pub(super) fn on_not_a_stream(&mut self, at: &Arrival, body: &[u8], json: &mut Json) {
         let mut nothing = super::NoSink;
-        let mut reading = Reading { answer: self, sink: &mut nothing, said: Said::default() };
-        let error = reading.whole(json, body).ok().and(reading.said.error);
+        let mut said = Said::default();
+        let read = Reading { answer: self, sink: &mut nothing, said: &mut said }.whole(json, body);
+        let error = read.ok().and(said.error);
         self.usages = Usages::default();
         self.choices.iter_mut().for_each(|choice| *choice = Choice::default());
         match error {

@@ -188,7 +188,16 @@ impl Gaps {
 
     /// Adds the gaps to `histogram`.
     pub fn pool_into(&self, histogram: &mut Histogram) {
-        self.codes().for_each(|code| histogram.record_bucket(code, 1));
+        let mut joined = 0;
+        for code in &self.codes {
+            match *code {
+                JOINED => joined += 1,
+                code => histogram.record_bucket(code, 1),
+            }
+        }
+        if joined > 0 {
+            histogram.record_bucket(0, joined);
+        }
         if !self.codes.is_empty() {
             histogram.add_totals(&self.totals, self.overflow);
         }

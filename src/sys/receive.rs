@@ -99,12 +99,7 @@ impl Socket {
         let count = unsafe {
             // Not by the library's function: in a process with threads that is a point of cancellation, which costs two
             // atomic exchanges a call, a hundredth of an event.
-            libc::syscall(
-                libc::SYS_recvmsg,
-                self.fd.as_raw_fd(),
-                &raw mut message,
-                libc::MSG_DONTWAIT,
-            )
+            libc::syscall(libc::SYS_recvmsg, self.fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT)
         };
         match usize::try_from(count) {
             Ok(0) => Ok((Received::End, None)),

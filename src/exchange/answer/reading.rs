@@ -24,7 +24,7 @@ pub(super) struct Said {
 pub(super) struct Reading<'a, S> {
     pub(super) answer: &'a mut Answer,
     pub(super) sink: &'a mut S,
-    pub(super) said: Said,
+    pub(super) said: &'a mut Said,
 }
 
 impl<S: Sink> Reading<'_, S> {
