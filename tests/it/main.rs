@@ -19,6 +19,7 @@ mod corpus;
 mod coverage;
 mod data_set;
 mod dialects;
+mod endings;
 mod explain;
 mod faults;
 mod find_capacity;
