@@ -447,7 +447,7 @@ impl Exchange {
 
     fn on_events<S: Sink>(&mut self, at: &Arrival, mut body: &[u8], json: &mut Json, sink: &mut S) {
         while !self.answer.is_settled() {
-            // Looked at where it was written: a copy waits for the stores before it, which took as long as a tenth of the rest.
+            // Looked at where it was written: a copy would wait for the narrower stores before it.
             match &self.sse.next(body) {
                 Ok(sse::Step { used, event }) => {
                     body = &body[*used..];

@@ -196,15 +196,12 @@ impl Shard {
             if let Some(ready) = self.pace.ready(place)
                 && let Some(slot) = self.slot_of(ready.token)
             {
-                self.has_filled = false;
                 match self.connections[slot].state {
                     State::Idle => self.on_idle_ready(slot),
                     State::Warming => self.on_warming(work.as_deref_mut(), slot, ready),
                     State::Closed | State::Opening | State::Busy => {}
                 }
-                if self.has_filled || ready.ended {
-                    self.have_told_again(ready.token);
-                }
+                self.have_rest_told(ready);
             }
         }
         Ok(())

@@ -55,13 +55,12 @@ pub enum GroupKey {
 /// are enough of both. `measured` are all requests of the level.
 pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
     let keys = keys(population);
-    let like = |key: GroupKey| keys.iter().filter(|other| is_like(**other, key)).count();
-    let parts = Part::all(&keys, input, population, measured);
-    let group = |part: Part<'_>| {
-        let against = against(population, part.key, like(part.key));
-        part.into_group(input, against)
-    };
-    parts.into_iter().map(group).collect()
+    let groups = keys.iter().map(|key| Group {
+        rates: rates(input, measured, *key),
+        against: against(population, *key, keys.iter().filter(|other| is_like(**other, *key)).count()),
+        ..group(input, population, *key)
+    });
+    groups.collect()
 }
 
 /// What tells the requests apart, in order.
@@ -116,6 +115,12 @@ fn has(key: GroupKey, record: &Record) -> bool {
     }
 }
 
+fn rates(input: &Input<'_>, measured: &[&Record], key: GroupKey) -> Rates {
+    let mut amounts = Amounts::default();
+    measured.iter().filter(|record| has(key, record)).for_each(|record| amounts.add(record, &input.window));
+    amounts.over(input.window.nanos())
+}
+
 /// The medians of one of `parts` parts of its kind against those of the others.
 fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> {
     if !matches!(key, GroupKey::Endpoint(_) | GroupKey::Replica(_)) {
@@ -137,90 +142,33 @@ pub(super) fn is_slow(record: &Record) -> bool {
     record.flags.contains(Flags::SLOW_READER)
 }
 
-/// What a walk over the records finds of one group.
-struct Part<'r> {
-    key: GroupKey,
-    amounts: Amounts,
-    counts: Counts,
-    tokens: Tokens,
-    sessions: u64,
-    /// Those whose latencies count.
-    ranked: Vec<&'r Record>,
-}
-
-impl<'r> Part<'r> {
-    /// All parts in one walk: what a walk costs is to fetch the records.
-    fn all(
-        keys: &[GroupKey],
-        input: &Input<'_>,
-        population: &[&'r Record],
-        measured: &[&Record],
-    ) -> Vec<Part<'r>> {
-        let mut parts: Vec<Part<'r>> = keys.iter().map(|key| Part::new(*key)).collect();
-        for block in measured.chunks(BLOCK) {
-            for part in &mut parts {
-                let own = block.iter().filter(|record| has(part.key, record));
-                own.for_each(|record| part.amounts.add(record, &input.window));
-            }
-        }
-        for block in population.chunks(BLOCK) {
-            for part in &mut parts {
-                let key = part.key;
-                block.iter().filter(|record| has(key, record)).for_each(|record| part.add(record));
-            }
-        }
-        parts
-    }
-
-    fn new(key: GroupKey) -> Part<'r> {
-        Part {
-            key,
-            amounts: Amounts::default(),
-            counts: Counts::default(),
-            tokens: Tokens::default(),
-            sessions: 0,
-            ranked: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, record: &'r Record) {
-        self.sessions += u64::from(record.turn == 0);
-        self.counts.add(record);
+fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
+    let all: Vec<&Record> = population.iter().copied().filter(|record| has(key, record)).collect();
+    let (mut sessions, mut counts, mut tokens) = (0, Counts::default(), Tokens::default());
+    for record in &all {
+        sessions += u64::from(record.turn == 0);
+        counts.add(record);
         if record.outcome.is_ok() {
-            self.tokens.add(record);
-        }
-        if self.is_apart() || !is_slow(record) {
-            self.ranked.push(record);
+            tokens.add(record);
         }
     }
-
-    /// Whether its latencies are told apart from the level's.
-    fn is_apart(&self) -> bool {
-        self.key == GroupKey::SlowReaders
-    }
-
-    fn into_group(self, input: &Input<'_>, against: Vec<Against>) -> Group {
-        let apart = self.is_apart();
-        let Part { key, amounts, counts, tokens, sessions, ranked } = self;
-        let failed = if apart { counts.failed } else { counts.ranked_failed() };
-        let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
-        let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
-        let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
-            sort::values(&mut values);
-            Distribution::of_sorted(metric, &values, failed)
-        };
-        Group {
-            of: key,
-            distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
-            goodput: if apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
-            counts,
-            tokens,
-            rates: amounts.over(input.window.nanos()),
-            sessions,
-            against,
-        }
+    let apart = key == GroupKey::SlowReaders;
+    let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
+    let failed = if apart { counts.failed } else { counts.ranked_failed() };
+    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
+    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
+    let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
+        sort::values(&mut values);
+        Distribution::of_sorted(metric, &values, failed)
+    };
+    Group {
+        of: key,
+        distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
+        goodput: if apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
+        counts,
+        tokens,
+        rates: Rates::default(),
+        sessions,
+        against: Vec::new(),
     }
 }
-
-/// How many records are looked at for one part before they are for the next: they fit the cache near the core.
-const BLOCK: usize = 512;

@@ -25,32 +25,26 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         measured.iter().copied().filter(|record| input.window.contains(record.plan)).collect();
     in_order_of_plans(&mut population);
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
-    // What a slow reader waits for is its own doing, and would pass for the server's.
-    let mut ranked: Vec<&Record> = Vec::with_capacity(population.len());
     for record in &population {
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
         }
-        if !is_slow(record) {
-            ranked.push(record);
-        }
     }
     let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
     let level = Window { whole_level: true, ..input.window };
-    let mut last_end = None;
     for record in &measured {
         in_window.add(record, &input.window);
         in_level.add(record, &level);
-        if record.outcome.class != Class::Cancelled {
-            last_end = last_end.max(Some(record.end));
-        }
     }
+    // What a slow reader waits for is its own doing, and would pass for the server's.
+    let ranked: Vec<&Record> = population.iter().copied().filter(|record| !is_slow(record)).collect();
     let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
     let mut stamp_pairs = by_stamps::pairs(ok, input.timestamps);
     if !stamp_pairs.is_empty() {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
+    let ended = measured.iter().filter(|record| record.outcome.class != Class::Cancelled);
     let judged = Judged::of(input, &ranked);
     let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed());
     let level =
@@ -60,7 +54,7 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
         distributions,
         groups: groups::of(input, &population, &measured),
         window_rates: in_window.over(input.window.nanos()),
-        level_rates: in_level.over(level_nanos(&input.span, last_end)),
+        level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
         goodput: goodput(input, judged.good(), &counts),
         in_flight: Some(in_flight(&lives, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),

@@ -15,7 +15,7 @@ pub enum Interest {
     /// Bytes to read, told at each look while there are any (level-triggered).
     Read,
     /// Bytes to read, told once when they have come (edge-triggered). The kernel does not look at the descriptor again at the
-    /// next wait, a thirtieth of what an event costs, and whoever is told must read on until less comes than there is room
+    /// next wait, 2 % of what an event costs, and whoever is told must read on until less comes than there is room
     /// for, and to the end where the peer [has ended](Ready::ended); or have it told again by [`Epoll::modify`].
     NewRead,
     /// Room to write, and bytes to read.

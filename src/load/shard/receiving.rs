@@ -14,9 +14,13 @@ use crate::time::Stamp;
 impl Shard {
     /// Handles an event, and has what one read leaves told again.
     pub(super) fn on_ready(&mut self, work: &mut Work, ready: Ready) {
-        self.has_filled = false;
         self.on_event(work, ready);
-        if self.has_filled || ready.ended {
+        self.have_rest_told(ready);
+    }
+
+    /// An event has been handled: where one read may not have taken all, it is told again.
+    pub(super) fn have_rest_told(&mut self, ready: Ready) {
+        if std::mem::take(&mut self.has_filled) || ready.ended {
             self.have_told_again(ready.token);
         }
     }
