@@ -200,6 +200,30 @@ impl Dialect {
     /// # Errors
     /// [`NotAnObject`]; nothing has been reported then.
     pub fn read_whole<R: Reader>(self, json: &mut Json, body: &[u8], to: &mut R) -> Result<(), NotAnObject> {
+        if matches!(self, Dialect::OpenaiChat | Dialect::Openai)
+            && let Some(answer) = scan::whole(self, body, R::WANTS_TEXT)
+        {
+            let choice = answer.said.choice;
+            if let Some((channel, text)) = answer.said.piece {
+                to.piece(choice, channel, text);
+            }
+            if let Some(reason) = answer.finish {
+                to.finish(choice, reason);
+            }
+            if let Some(usage) = answer.usage {
+                to.usage(usage, 1);
+            }
+            return Ok(());
+        }
+        self.read_whole_in_full(json, body, to)
+    }
+
+    pub(super) fn read_whole_in_full<R: Reader>(
+        self,
+        json: &mut Json,
+        body: &[u8],
+        to: &mut R,
+    ) -> Result<(), NotAnObject> {
         match self {
             Dialect::OpenaiChat => answer::read(json, body, Part::Message, to),
             Dialect::Openai => answer::read(json, body, Part::Text, to),

@@ -439,8 +439,16 @@ pub(super) fn fixed(text: &str) -> Part {
     Part::Fixed(text.as_bytes().to_vec())
 }
 
-/// Appends `text` as a JSON string. `serde_json` copies the runs between two characters that need an escape: a
-/// prompt of plain words is one copy.
+/// Appends `text` as a JSON string. Prompts of plain words need no escape, which is seen many bytes at a time; finding the
+/// characters that need one goes byte by byte.
 pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a Vec takes every write, and a string is always JSON");
+    let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    if text.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
+        serde_json::to_writer(out, text).expect("a Vec takes every write, and a string is always JSON");
+        return;
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }

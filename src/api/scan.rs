@@ -1,4 +1,4 @@
-//! The usual chunk of a stream, known without the full parser.
+//! The usual chunk of a stream, and the usual whole answer, known without the full parser.
 //!
 //! A strict walk over the whole document. It either says "exactly this", and then the full parser would report the
 //! same, or nothing at all, and then the full parser is asked. It may therefore be as ignorant as it likes but never
@@ -9,9 +9,11 @@ mod frame;
 mod law;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use frame::Frame;
 pub use law::fuzz_json_scan;
+pub(super) use whole::whole;
 
 use super::{Channel, Dialect};
 use crate::wire::after;
@@ -124,6 +126,7 @@ enum Name {
     Created,
     Delta,
     Error,
+    FinishReason,
     Index,
     Object,
     Reasoning,
@@ -131,6 +134,7 @@ enum Name {
     Refusal,
     Role,
     Text,
+    ToolCalls,
     Usage,
     /// A text or null that nobody reads, beside the choices.
     Label,
@@ -165,7 +169,7 @@ impl<'t> Walk<'t> {
             Name::Text if dialect == Dialect::Openai => {
                 seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk)
             }
-            Name::AbsentInChoice | Name::AbsentAround => walk.null(),
+            Name::FinishReason | Name::AbsentInChoice | Name::AbsentAround => walk.null(),
             _ => false,
         })?;
         self.take(b']')
@@ -180,7 +184,7 @@ impl<'t> Walk<'t> {
                 Name::Reasoning => (1 << 2, Channel::Reasoning),
                 Name::Refusal => (1 << 3, Channel::Refusal),
                 Name::Role => return walk.nullable_text().is_some(),
-                Name::AbsentInDelta => return walk.null(),
+                Name::ToolCalls | Name::AbsentInDelta => return walk.null(),
                 _ => return false,
             };
             seen.first(bit) && choice.say(channel, walk)
@@ -188,13 +192,22 @@ impl<'t> Walk<'t> {
     }
 
     /// An object of known names whose every field is taken by `field`, which stands at the value.
-    fn object(&mut self, mut field: impl FnMut(&mut Walk<'t>, Name) -> bool) -> Option<()> {
+    fn object(&mut self, field: impl FnMut(&mut Walk<'t>, Name) -> bool) -> Option<()> {
+        self.object_of(Walk::name, field)
+    }
+
+    /// The same where the names are those that `name` knows.
+    fn object_of<N>(
+        &mut self,
+        mut name: impl FnMut(&mut Walk<'t>) -> Option<N>,
+        mut field: impl FnMut(&mut Walk<'t>, N) -> bool,
+    ) -> Option<()> {
         self.take(b'{')?;
         if self.take(b'}').is_some() {
             return Some(());
         }
         loop {
-            let name = self.name()?;
+            let name = name(self)?;
             if !field(self, name) {
                 return None;
             }
@@ -230,7 +243,7 @@ impl<'t> Walk<'t> {
             b'd' => self.if_key(br#""delta":"#, Name::Delta),
             b'e' => self.if_key(br#""error":"#, Name::Error),
             b'f' => None
-                .or_else(|| self.if_key(br#""finish_reason":"#, Name::AbsentInChoice))
+                .or_else(|| self.if_key(br#""finish_reason":"#, Name::FinishReason))
                 .or_else(|| self.if_key(br#""function_call":"#, Name::AbsentInDelta)),
             b'h' => self.if_key(br#""hidden_states":"#, Name::AbsentInChoice),
             b'i' => None
@@ -261,14 +274,14 @@ impl<'t> Walk<'t> {
             b't' => None
                 .or_else(|| self.if_key(br#""text":"#, Name::Text))
                 .or_else(|| self.if_key(br#""token_ids":"#, Name::AbsentInChoice))
-                .or_else(|| self.if_key(br#""tool_calls":"#, Name::AbsentInDelta)),
+                .or_else(|| self.if_key(br#""tool_calls":"#, Name::ToolCalls)),
             b'u' => self.if_key(br#""usage":"#, Name::Usage),
             _ => None,
         }
     }
 
     /// Steps over `key` if it stands here.
-    fn if_key<const N: usize>(&mut self, key: &[u8; N], name: Name) -> Option<Name> {
+    fn if_key<const SIZE: usize, N>(&mut self, key: &[u8; SIZE], name: N) -> Option<N> {
         self.rest = after(self.rest, key)?;
         Some(name)
     }

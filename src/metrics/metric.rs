@@ -79,35 +79,63 @@ pub enum Better {
     Lower,
 }
 
+/// What is written out for each metric: where the metric is known, its formula is a few instructions, and a level has
+/// millions of values.
+macro_rules! metrics {
+    ($($metric:ident),+ $(,)?) => {
+        impl Metric {
+            /// Every metric, in the order of its places.
+            pub const ALL: [Metric; 22] = [$(Metric::$metric),+];
+
+            /// Hands `to` each metric that `record` has a value of, with that value as [`Metric::of`] gives it, in the order
+            /// of their places.
+            #[inline]
+            pub fn each_of(record: &Record, mut to: impl FnMut(Metric, f64)) {
+                $(if let Some(value) = Metric::$metric.of(record) {
+                    to(Metric::$metric, value);
+                })+
+            }
+
+            /// Appends to `values` those of the `records` that have one, in their order.
+            pub fn append_of(self, records: &[&Record], values: &mut Vec<f64>) {
+                match self {
+                    $(Metric::$metric => {
+                        values.extend(records.iter().filter_map(|record| Metric::$metric.of(record)));
+                    })+
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    CapWait,
+    ScheduleDelay,
+    Connect,
+    Ttfb,
+    Ttft,
+    TtftKernel,
+    Ttfa,
+    E2e,
+    Stream,
+    Tpot,
+    TpotAdj,
+    Itl,
+    ItlKernel,
+    ItlToken,
+    Stall,
+    UserSpeed,
+    TtftPlan,
+    TtfaPlan,
+    E2ePlan,
+    StreamPlan,
+    TcpConnect,
+    TlsHandshake,
+}
+
 impl Metric {
     /// Number of metrics; `metric as usize` is below it.
     pub const COUNT: usize = Metric::ALL.len();
-
-    /// Every metric, in the order of its places.
-    pub const ALL: [Metric; 22] = [
-        Metric::CapWait,
-        Metric::ScheduleDelay,
-        Metric::Connect,
-        Metric::Ttfb,
-        Metric::Ttft,
-        Metric::TtftKernel,
-        Metric::Ttfa,
-        Metric::E2e,
-        Metric::Stream,
-        Metric::Tpot,
-        Metric::TpotAdj,
-        Metric::Itl,
-        Metric::ItlKernel,
-        Metric::ItlToken,
-        Metric::Stall,
-        Metric::UserSpeed,
-        Metric::TtftPlan,
-        Metric::TtfaPlan,
-        Metric::E2ePlan,
-        Metric::StreamPlan,
-        Metric::TcpConnect,
-        Metric::TlsHandshake,
-    ];
 
     /// The name in files.
     #[must_use]
@@ -188,6 +216,7 @@ impl Metric {
     ///
     /// Durations are whole nanoseconds below 2^53 (104 days), which `f64` holds exactly.
     #[must_use]
+    #[inline(always)]
     pub fn of(self, record: &Record) -> Option<f64> {
         let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
         match self {

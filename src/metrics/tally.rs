@@ -98,11 +98,9 @@ impl Tally {
         } else {
             (&mut self.histograms, &mut self.joined)
         };
-        for metric in Metric::ALL {
-            if let Some(value) = metric.of(record) {
-                histograms[metric as usize].record(metric.to_ticks(value));
-            }
-        }
+        Metric::each_of(record, |metric, value| {
+            histograms[metric as usize].record(metric.to_ticks(value));
+        });
         user.pool_into(&mut histograms[Metric::Itl as usize]);
         user.pool_tokens_into(&mut histograms[Metric::ItlToken as usize]);
         kernel.pool_into(&mut histograms[Metric::ItlKernel as usize]);

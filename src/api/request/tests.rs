@@ -185,3 +185,19 @@ fn a_message_of_the_system_stands_before_the_prompt_where_its_dialect_has_it() {
         );
     }
 }
+
+/// Every character on its own and within others: what a reader of JSON makes of the string is the text.
+#[test]
+fn strings_are_what_a_reader_makes_of_them() {
+    let others = "0123456789abcdef0123456789abcdef";
+    for one in (0..0x300).chain(0xfff0..=0x1_0010).filter_map(char::from_u32) {
+        for text in [String::from(one), format!("{others}{one}"), format!("{one}{others}")] {
+            let mut written = b"before".to_vec();
+            write_string(&mut written, &text);
+            assert_eq!(serde_json::from_slice::<String>(&written[6..]).ok(), Some(text));
+        }
+    }
+    let mut empty = Vec::new();
+    write_string(&mut empty, "");
+    assert_eq!(empty, b"\"\"");
+}

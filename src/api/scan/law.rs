@@ -18,6 +18,8 @@ pub fn fuzz_json_scan(data: &[u8]) {
         for data in lines.chain(data.contains(&b'\n').then_some(data)) {
             compare::<true>(dialect, &mut frame, &mut json, data);
             compare::<false>(dialect, &mut frame, &mut json, data);
+            compare_whole::<true>(dialect, &mut json, data);
+            compare_whole::<false>(dialect, &mut json, data);
         }
     }
 }
@@ -29,6 +31,14 @@ fn compare<const TEXT: bool>(dialect: Dialect, frame: &mut Frame, json: &mut Jso
     let fast_outcome = dialect.read_event(json, frame, data, &mut fast);
     let full_outcome = dialect.read_event_in_full(json, data, &mut full);
     assert_eq!((fast_outcome, &fast), (full_outcome, &full), "the scan was wrong: {known:?}");
+}
+
+fn compare_whole<const TEXT: bool>(dialect: Dialect, json: &mut Json, body: &[u8]) {
+    let mut fast = Log::<TEXT>::default();
+    let mut full = Log::<TEXT>::default();
+    let fast_outcome = dialect.read_whole(json, body, &mut fast);
+    let full_outcome = dialect.read_whole_in_full(json, body, &mut full);
+    assert_eq!((fast_outcome, &fast), (full_outcome, &full), "the scan of a whole answer was wrong");
 }
 
 /// Every report in its order.
