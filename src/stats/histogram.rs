@@ -8,7 +8,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::Deserializer;
 
 use crate::stats::quantile::Quantile;
 use crate::stats::totals::Totals;
@@ -17,6 +17,7 @@ mod rows;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod v2;
 
 use rows::Rows;
 
@@ -272,15 +273,8 @@ impl Histogram {
     /// The histogram in the compressed form of HdrHistogram V2, as base64: the buckets, not the totals.
     #[must_use]
     pub fn to_base64(&self) -> String {
-        let mut counts = new_hdr();
-        for Bucket { lowest, count, .. } in self.buckets() {
-            counts.saturating_record_n(lowest, count);
-        }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&counts, &mut bytes)
-            .expect("writing to memory does not fail, and counts stay below 2^63");
-        BASE64_STANDARD.encode(bytes)
+        let buckets = self.counts.iter().flat_map(|counts| counts.iter());
+        BASE64_STANDARD.encode(v2::deflated(buckets, Histogram::HIGHEST_NS, Histogram::DIGITS))
     }
 
     /// Reads what [`Histogram::to_base64`] or another HDR tool wrote: three digits, lowest value 1, any range that
@@ -353,11 +347,6 @@ impl Histogram {
     fn counted(&self) -> Option<u64> {
         self.counts.as_ref().map(|counts| counts.n()).filter(|n| *n > 0)
     }
-}
-
-fn new_hdr() -> Hdr {
-    Hdr::new_with_bounds(1, Histogram::HIGHEST_NS, Histogram::DIGITS)
-        .expect("the bounds are constant and valid")
 }
 
 impl PartialEq for Histogram {

@@ -5,8 +5,8 @@
 use crate::metrics::Record;
 use crate::metrics::metric::Metric;
 
-/// Metrics of one walk, where there are many: what is kept of them is then a sixth of the records.
-pub(super) const TOGETHER: usize = 6;
+/// Metrics of one walk, where there are many: what is kept of them is then at most three eighths of the records.
+pub(super) const TOGETHER: usize = 11;
 
 /// Each of `metrics` with the values of those of the `records` that have one, in their order.
 pub(super) fn of<'r>(

@@ -143,17 +143,19 @@ pub(super) fn is_slow(record: &Record) -> bool {
 }
 
 fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
-    let all: Vec<&Record> = population.iter().copied().filter(|record| has(key, record)).collect();
     let (mut sessions, mut counts, mut tokens) = (0, Counts::default(), Tokens::default());
-    for record in &all {
+    let apart = key == GroupKey::SlowReaders;
+    let mut ranked = Vec::new();
+    for record in population.iter().copied().filter(|record| has(key, record)) {
         sessions += u64::from(record.turn == 0);
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
         }
+        if apart || !is_slow(record) {
+            ranked.push(record);
+        }
     }
-    let apart = key == GroupKey::SlowReaders;
-    let ranked: Vec<&Record> = all.into_iter().filter(|record| apart || !is_slow(record)).collect();
     let failed = if apart { counts.failed } else { counts.ranked_failed() };
     let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
     let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());

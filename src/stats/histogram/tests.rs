@@ -1,5 +1,7 @@
 //! The histogram against its values one by one, and against the crate whose form it has.
 
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+
 use super::*;
 use crate::rng;
 use crate::stats::quantile;
@@ -14,6 +16,11 @@ fn values(seed: u64, n: usize) -> Vec<u64> {
         })
         .map(|ns| ns.min(Histogram::HIGHEST_NS))
         .collect()
+}
+
+fn new_hdr() -> Hdr {
+    Hdr::new_with_bounds(1, Histogram::HIGHEST_NS, Histogram::DIGITS)
+        .expect("the bounds are constant and valid")
 }
 
 fn of(values: &[u64]) -> Histogram {
@@ -187,6 +194,37 @@ fn the_stored_form_comes_back() {
         assert_eq!(read.clone().with_totals(*histogram.totals(), 0), histogram);
         assert_eq!(read.n(), histogram.n());
     }
+}
+
+/// Of any counts, so that files are what they were.
+#[test]
+fn the_stored_form_is_that_of_the_crate_byte_for_byte() {
+    let several = |mut list: Vec<u64>, times: usize| {
+        list.extend(vec![77_777; times]);
+        list
+    };
+    let mut lists = vec![vec![], vec![0], vec![1], vec![0, 2], vec![0, 3], vec![Histogram::HIGHEST_NS]];
+    lists.extend((0..40).map(|seed| several(values(seed, 1 << (seed % 12)), 1 << (seed % 17))));
+    lists.push((0..5000).collect());
+    for list in lists {
+        let histogram = of(&list);
+        assert_eq!(histogram.to_base64(), by_the_crate(&histogram));
+    }
+    for count in (0..63).map(|bit| 1 << bit).chain([u64::from(u32::MAX), i64::MAX as u64]) {
+        let mut histogram = of(&[5]);
+        histogram.record_n(1_000_000, count);
+        assert_eq!(histogram.to_base64(), by_the_crate(&histogram));
+    }
+}
+
+fn by_the_crate(histogram: &Histogram) -> String {
+    let mut counts = new_hdr();
+    for Bucket { lowest, count, .. } in histogram.buckets() {
+        counts.saturating_record_n(lowest, count);
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&counts, &mut bytes).unwrap();
+    BASE64_STANDARD.encode(bytes)
 }
 
 #[test]
