@@ -95,10 +95,12 @@ pub fn below(stream: &mut Stream, n: u32) -> u32 {
 
 /// A number in whose bits those of `value` are spread evenly: different for different values.
 #[must_use]
+#[inline]
 pub fn mixed(value: u64) -> u64 {
     mix(value)
 }
 
+#[inline]
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

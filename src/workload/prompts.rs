@@ -21,13 +21,26 @@ use crate::rng::{self, Purpose, Stream};
 /// the first word (1, 3, 5, ...), the prompt is the first word alone. What a chat template adds comes on top.
 pub fn write_prompt(out: &mut String, seed: u64, purpose: Purpose, index: u64, words: u32) {
     let spent = write_first_word(out, seed, purpose, index);
-    let mut draws = Digits::new(rng::stream(seed, purpose, index), COUNT);
-    let rest = words.saturating_sub(spent);
-    out.reserve(rest as usize * MEAN_BYTES);
-    for _ in 0..rest {
-        out.push(' ');
-        out.push_str(WORDS[draws.next()]);
+    let draws = Digits::new(rng::stream(seed, purpose, index), COUNT);
+    write_words(out, draws, words.saturating_sub(spent));
+}
+
+/// Appends `words` words that are drawn, each behind a space. A word is a copy of eight bytes, of which the next one writes
+/// over those that are not its own: a call for each of the words of a prompt was most of what it cost.
+fn write_words(out: &mut String, mut draws: Digits, words: u32) {
+    out.reserve(words as usize * MEAN_BYTES);
+    let mut block = [0; 512];
+    let mut at = 0;
+    for _ in 0..words {
+        let spaced = &SPACED[draws.next()];
+        block[at..at + 8].copy_from_slice(spaced);
+        at += usize::from(spaced[LENGTH]);
+        if at > block.len() - 8 {
+            out.push_str(str::from_utf8(&block[..at]).expect("the words are ASCII"));
+            at = 0;
+        }
     }
+    out.push_str(str::from_utf8(&block[..at]).expect("the words are ASCII"));
 }
 
 /// How many words a prompt that is asked for with `words` stands for: as many, but at least the cost of its first.
@@ -101,6 +114,27 @@ impl Digits {
     }
 }
 
+/// The words of the list, each behind a space; the last byte is the number of those before it that are used.
+static SPACED: [[u8; 8]; COUNT] = {
+    let mut all = [[0; 8]; COUNT];
+    let mut place = 0;
+    while place < COUNT {
+        let word = WORDS[place].as_bytes();
+        assert!(word.len() + 1 <= LENGTH);
+        all[place][0] = b' ';
+        let mut at = 0;
+        while at < word.len() {
+            all[place][at + 1] = word[at];
+            at += 1;
+        }
+        all[place][LENGTH] = word.len() as u8 + 1;
+        place += 1;
+    }
+    all
+};
+/// Where that number stands.
+const LENGTH: usize = 7;
+
 const _: () = assert!(COUNT.is_power_of_two(), "digits are taken bit by bit");
 
 /// Starts every warm-up prompt; not in the list.
@@ -133,6 +167,16 @@ mod tests {
         assert!(!WORDS.contains(&WARMUP));
         let mean = WORDS.iter().map(|w| w.len() + 1).sum::<usize>() as f64 / COUNT as f64;
         assert!(mean <= MEAN_BYTES as f64, "{mean}");
+    }
+
+    #[test]
+    fn words_are_those_of_the_list_as_they_are_drawn() {
+        for words in [1, 2, 60, 61, 90, 91, 92, 2000] {
+            let mut draws = Digits::new(rng::stream(3, Purpose::Prompt, 5), COUNT);
+            let drawn: String = (1..words).map(|_| format!(" {}", WORDS[draws.next()])).collect();
+            let prompt = prompt(3, Purpose::Prompt, 5, words);
+            assert_eq!(prompt[first_word(&prompt).len()..], drawn);
+        }
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn replayed(recording: &Arc<Recording>, shards: u32) -> Vec<(u64, Stamp, Vec<u8>
 
 #[test]
 fn a_hash_knows_each_byte_the_length_and_the_place() {
-    let body = b"{\"model\":\"m\",\"prompt\":\"x\"}";
+    let body = b"{\"model\":\"m\",\"prompt\":\"x\",\"max_tokens\":16,\"stream\":false,\"temperature\":0.0}";
     let base = hashed(3, body);
     for place in 0..body.len() {
         let mut other = body.to_vec();
@@ -123,8 +123,10 @@ fn a_hash_knows_each_byte_the_length_and_the_place() {
     }
     assert_ne!(hashed(4, body), base);
     assert_ne!(hashed(0, &[0; 3]), hashed(0, &[0; 4]));
+    let (front, back) = ([[1; 8], [2; 8]].concat(), [[2; 8], [1; 8]].concat());
+    assert_ne!(hashed(0, &front), hashed(0, &back), "eight bytes have their place");
     // Stored runs are compared with those of later versions.
-    assert_eq!(hashed(3, body), 11_470_041_306_023_243_631);
+    assert_eq!(hashed(3, body), 12_596_483_215_955_562_935);
 }
 
 #[test]
