@@ -13,56 +13,86 @@ use crate::summary::{
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
-    let measured: Vec<&Record> = records.iter().filter(|record| record.phase == Phase::Measured).collect();
-    let lives = stats::InFlight::of(
-        measured
-            .iter()
-            .map(|record| inflight::Span { start: record.start.as_nanos(), end: record.end.as_nanos() }),
-    );
-    let cut = steady::cut(input, &lives);
+    let Walked { measured, lives, in_flight } = Walked::over(records);
+    let cut = steady::cut(input, &in_flight);
     let input = &Input { window: cut.window, ..*input };
-    let mut population: Vec<&Record> =
-        measured.iter().copied().filter(|record| input.window.contains(record.plan)).collect();
-    in_order_of_plans(&mut population);
+    let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
+    let level = Window { whole_level: true, ..input.window };
+    let (mut planned, mut last_end) = (Vec::with_capacity(measured.len()), None);
+    for record in &measured {
+        in_window.add(record, &input.window);
+        in_level.add(record, &level);
+        if record.outcome.class != Class::Cancelled {
+            last_end = last_end.max(Some(record.end));
+        }
+        if input.window.contains(record.plan) {
+            planned.push((record.plan.as_nanos(), *record));
+        }
+    }
+    let population = in_order_of_plans(planned);
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+    // What a slow reader waits for is its own doing, and would pass for the server's.
+    let mut ranked: Vec<&Record> = Vec::with_capacity(population.len());
     for record in &population {
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
         }
+        if !is_slow(record) {
+            ranked.push(record);
+        }
     }
-    let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
-    let level = Window { whole_level: true, ..input.window };
-    for record in &measured {
-        in_window.add(record, &input.window);
-        in_level.add(record, &level);
-    }
-    // What a slow reader waits for is its own doing, and would pass for the server's.
-    let ranked: Vec<&Record> = population.iter().copied().filter(|record| !is_slow(record)).collect();
     let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
     let mut stamp_pairs = by_stamps::pairs(ok, input.timestamps);
     if !stamp_pairs.is_empty() {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
-    let ended = measured.iter().filter(|record| record.outcome.class != Class::Cancelled);
     let judged = Judged::of(input, &ranked);
     let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed());
-    let level =
-        statistics::Level { input: *input, cut, measured: &measured, judged: &judged, in_flight: &lives };
+    let level = statistics::Level {
+        input: *input,
+        cut,
+        measured: &measured,
+        lives: &lives,
+        judged: &judged,
+        in_flight: &in_flight,
+    };
     LevelSummary {
         window: input.window,
         distributions,
         groups: groups::of(input, &population, &measured),
         window_rates: in_window.over(input.window.nanos()),
-        level_rates: in_level.over(level_nanos(&input.span, ended.map(|record| record.end).max())),
+        level_rates: in_level.over(level_nanos(&input.span, last_end)),
         goodput: goodput(input, judged.good(), &counts),
-        in_flight: Some(in_flight(&lives, &input.window)),
+        in_flight: Some(in_flight_of(&in_flight, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
         cache_split: cache::split(population.iter().copied().filter(|record| record.outcome.is_ok())),
         counts,
         tokens,
         stamp_pairs,
         turns: turns::of(&population, input.from_plan),
+    }
+}
+
+/// The requests of a level and their lives. Of hundreds of thousands most of what a walk over them costs is to fetch them, so
+/// that lives, which are asked for again and again, are put beside them.
+struct Walked<'r> {
+    measured: Vec<&'r Record>,
+    /// Of each of these, whatever its outcome.
+    lives: Vec<inflight::Span>,
+    in_flight: stats::InFlight,
+}
+
+impl<'r> Walked<'r> {
+    fn over(records: &'r [Record]) -> Walked<'r> {
+        let (mut measured, mut lives) =
+            (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
+        for record in records.iter().filter(|record| record.phase == Phase::Measured) {
+            measured.push(record);
+            lives.push(inflight::Span { start: record.start.as_nanos(), end: record.end.as_nanos() });
+        }
+        let in_flight = stats::InFlight::of(lives.iter().copied());
+        Walked { measured, lives, in_flight }
     }
 }
 
@@ -124,7 +154,7 @@ fn first_bounds(metric: Metric, population: &[&Record], distribution: &Distribut
 
 /// The lives `[start, end)` of all requests, whatever their outcome. A request that was never taken in hand has none:
 /// its start is its end.
-fn in_flight(lives: &stats::InFlight, window: &Window) -> InFlight {
+fn in_flight_of(lives: &stats::InFlight, window: &Window) -> InFlight {
     let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
     let span = inflight::Span { start, end };
     InFlight {
@@ -135,14 +165,13 @@ fn in_flight(lives: &stats::InFlight, window: &Window) -> InFlight {
     }
 }
 
-/// Puts requests in the order of their planned sends, those of one moment in that of their places in the plan.
-fn in_order_of_plans(records: &mut [&Record]) {
-    let mut by_plan: Vec<(u64, &Record)> = records.iter().map(|one| (one.plan.as_nanos(), *one)).collect();
-    sort::by_key(&mut by_plan, |(plan, _)| *plan);
-    for of_moment in by_plan.chunk_by_mut(|a, b| a.0 == b.0).filter(|of_moment| of_moment.len() > 1) {
+/// Requests with their planned sends, ns, in the order of these, those of one moment in that of their places in the plan.
+fn in_order_of_plans(mut planned: Vec<(u64, &Record)>) -> Vec<&Record> {
+    sort::by_key(&mut planned, |(plan, _)| *plan);
+    for of_moment in planned.chunk_by_mut(|a, b| a.0 == b.0).filter(|of_moment| of_moment.len() > 1) {
         of_moment.sort_by_key(|(_, record)| record.index);
     }
-    records.iter_mut().zip(by_plan).for_each(|(place, (_, record))| *place = record);
+    planned.into_iter().map(|(_, record)| record).collect()
 }
 
 /// Goodput where so many of the requests that `counts` counts have `kept` every limit.

@@ -16,6 +16,7 @@ use crate::metrics::slo::judged as judged_by;
 use crate::metrics::{Class, Record};
 use crate::plan::SteadyCut;
 use crate::run::Window;
+use crate::stats::inflight::Span;
 use crate::stats::little::{Counted, Verdict};
 use crate::stats::{BatchMeans, Confidence, InFlight, Interval, Quantile, Share, Trend};
 use crate::summary::Input;
@@ -248,7 +249,9 @@ pub(super) struct Level<'a> {
     pub(super) measured: &'a [&'a Record],
     /// What became of those planned in the window, in the order of their plans, without those of slow readers.
     pub(super) judged: &'a Judged,
-    /// Their lives.
+    /// The life of each of `measured`, empty for one that was never taken in hand.
+    pub(super) lives: &'a [Span],
+    /// How many of them were open when.
     pub(super) in_flight: &'a InFlight,
 }
 

@@ -37,19 +37,18 @@ impl LevelBlock {
     /// in any order; `content` writes its prompts, and `seed` is the level's own. Nothing is said of sessions of several
     /// turns, and of a file that can no longer be read: where its requests broke off, that is said elsewhere.
     pub fn find_reuse(&mut self, content: &Content, seed: u64, records: &[Record]) {
-        // What a later turn repeats is the server's own doing, too.
-        if records.iter().any(|record| record.turn > 0) {
-            return;
-        }
         let window = Window::from(self.window);
-        let measured =
-            records.iter().filter(|record| record.phase == Phase::Measured && record.sent.is_some());
-        let mut sent: Vec<Sent> = measured
-            .map(|record| Sent {
-                index: record.index,
-                counts: record.outcome.is_ok() && window.contains(record.plan),
-            })
-            .collect();
+        let mut sent = Vec::with_capacity(records.len());
+        for record in records {
+            // What a later turn repeats is the server's own doing, too.
+            if record.turn > 0 {
+                return;
+            }
+            if record.phase == Phase::Measured && record.sent.is_some() {
+                let counts = record.outcome.is_ok() && window.contains(record.plan);
+                sent.push(Sent { index: record.index, counts });
+            }
+        }
         sent.sort_unstable_by_key(|sent| sent.index);
         self.reuse = Reuse::of(content, seed, &sent).ok().flatten().map(ReuseBlock::from);
     }

@@ -1,7 +1,6 @@
 //! Whether the records agree with what was counted while the level ran: Little's law.
 
 use crate::metrics::Record;
-use crate::stats::inflight::Span;
 use crate::stats::{Little, sort};
 use crate::summary::Users;
 use crate::summary::statistics::{Level, LittleStatistics, stretch};
@@ -9,12 +8,8 @@ use crate::summary::statistics::{Level, LittleStatistics, stretch};
 /// Little's law over the window that the engine had, for whose edges it counted.
 pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
     let window = stretch(&level.cut.fixed);
-    let lives = level
-        .measured
-        .iter()
-        .map(|record| Span { start: record.start.as_nanos(), end: record.end.as_nanos() });
     // Who was never taken in hand has no life, and would count as an end.
-    let little = Little::of(lives.filter(|life| life.nanos() > 0), window)?;
+    let little = Little::of(level.lives.iter().copied().filter(|life| life.nanos() > 0), window)?;
     let counted = level.input.counted;
     // While users are still coming in there are fewer than their number.
     let all_in_ns = level.input.steady_from_s.map(|s| level.input.span.t0.as_nanos() as f64 + s * 1e9);
@@ -47,6 +42,9 @@ fn turnaround_s(users: Users, pause_s: Option<f64>, little: &Little) -> Option<f
 /// The mean pause before a request of sessions: between the turns of one as it was planned, else its user's think time.
 /// `None` where no session has a second turn.
 fn mean_pause_s(users: Users, measured: &[&Record]) -> Option<f64> {
+    if measured.iter().all(|record| record.turn == 0) {
+        return None;
+    }
     let mut sessions: Vec<u64> = measured.iter().map(|record| record.session).collect();
     sort::by_key(&mut sessions, |session| *session);
     if sessions.windows(2).all(|pair| pair[0] != pair[1]) {

@@ -93,8 +93,8 @@ fn trend(level: &Level<'_>) -> Option<TrendStatistics> {
 
 /// The requests under way. Where a cap held some back, from their planned sends: the queue then stands before it.
 fn under_way<'a>(level: &Level<'a>) -> Cow<'a, InFlight> {
-    let held_back = level.measured.iter().any(|record| record.permit > record.plan);
-    if !(level.input.from_plan && held_back) {
+    let held_back = || level.measured.iter().any(|record| record.permit > record.plan);
+    if !(level.input.from_plan && held_back()) {
         return Cow::Borrowed(level.in_flight);
     }
     let life = |record: &&Record| Span { start: record.plan.as_nanos(), end: record.end.as_nanos() };
