@@ -120,7 +120,7 @@ static SPACED: [[u8; 8]; COUNT] = {
     let mut place = 0;
     while place < COUNT {
         let word = WORDS[place].as_bytes();
-        assert!(word.len() + 1 <= LENGTH);
+        assert!(word.len() < LENGTH);
         all[place][0] = b' ';
         let mut at = 0;
         while at < word.len() {
