@@ -103,8 +103,10 @@ struct Seen(u8);
 impl Seen {
     const OBJECT: u8 = 1;
     const CHOICES: u8 = 1 << 1;
+    const USAGE: u8 = 1 << 2;
     const INDEX: u8 = 1;
     const TEXTS: u8 = 1 << 1;
+    const FINISH: u8 = 1 << 2;
 
     fn has(&self, key: u8) -> bool {
         self.0 & key != 0
@@ -128,6 +130,7 @@ enum Name {
     Error,
     FinishReason,
     Index,
+    Message,
     Object,
     Reasoning,
     ReasoningContent,
@@ -158,13 +161,9 @@ impl<'t> Walk<'t> {
         let mut seen = Seen(0);
         self.take(b'[')?;
         self.object(|walk, name| match name {
-            Name::Index => {
-                let index = walk.whole_number().and_then(number);
-                choice.index = index.unwrap_or_default();
-                index.is_some() && seen.first(Seen::INDEX)
-            }
+            Name::Index => seen.first(Seen::INDEX) && walk.index(choice),
             Name::Delta if dialect == Dialect::OpenaiChat => {
-                seen.first(Seen::TEXTS) && walk.delta(choice).is_some()
+                seen.first(Seen::TEXTS) && walk.spoken(choice).is_some()
             }
             Name::Text if dialect == Dialect::Openai => {
                 seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk)
@@ -175,7 +174,8 @@ impl<'t> Walk<'t> {
         self.take(b']')
     }
 
-    fn delta(&mut self, choice: &mut Choice<'t>) -> Option<()> {
+    /// What is said: a `delta` of a stream, or the `message` of a whole answer.
+    fn spoken(&mut self, choice: &mut Choice<'t>) -> Option<()> {
         let mut seen = Seen(0);
         self.object(|walk, name| {
             let (bit, channel) = match name {
@@ -184,7 +184,8 @@ impl<'t> Walk<'t> {
                 Name::Reasoning => (1 << 2, Channel::Reasoning),
                 Name::Refusal => (1 << 3, Channel::Refusal),
                 Name::Role => return walk.nullable_text().is_some(),
-                Name::ToolCalls | Name::AbsentInDelta => return walk.null(),
+                Name::ToolCalls => return seen.first(1 << 4) && walk.no_list(),
+                Name::AbsentInDelta => return walk.null(),
                 _ => return false,
             };
             seen.first(bit) && choice.say(channel, walk)
@@ -235,13 +236,17 @@ impl<'t> Walk<'t> {
     fn name(&mut self) -> Option<Name> {
         self.skip_blanks();
         match self.rest.get(1)? {
-            b'a' => self.if_key(br#""audio":"#, Name::AbsentInDelta),
+            b'a' => None
+                .or_else(|| self.if_key(br#""audio":"#, Name::AbsentInDelta))
+                .or_else(|| self.if_key(br#""annotations":"#, Name::AbsentInDelta)),
             b'c' => None
                 .or_else(|| self.if_key(br#""content":"#, Name::Content))
                 .or_else(|| self.if_key(br#""choices":"#, Name::Choices))
                 .or_else(|| self.if_key(br#""created":"#, Name::Created)),
             b'd' => self.if_key(br#""delta":"#, Name::Delta),
-            b'e' => self.if_key(br#""error":"#, Name::Error),
+            b'e' => None
+                .or_else(|| self.if_key(br#""error":"#, Name::Error))
+                .or_else(|| self.if_key(br#""ec_transfer_params":"#, Name::AbsentAround)),
             b'f' => None
                 .or_else(|| self.if_key(br#""finish_reason":"#, Name::FinishReason))
                 .or_else(|| self.if_key(br#""function_call":"#, Name::AbsentInDelta)),
@@ -253,7 +258,9 @@ impl<'t> Walk<'t> {
             b'l' => self.if_key(br#""logprobs":"#, Name::AbsentInChoice),
             b'm' => None
                 .or_else(|| self.if_key(br#""model":"#, Name::Label))
-                .or_else(|| self.if_key(br#""matched_stop":"#, Name::AbsentInChoice)),
+                .or_else(|| self.if_key(br#""message":"#, Name::Message))
+                .or_else(|| self.if_key(br#""matched_stop":"#, Name::AbsentInChoice))
+                .or_else(|| self.if_key(br#""metrics":"#, Name::AbsentAround)),
             b'n' => self.if_key(br#""native_finish_reason":"#, Name::AbsentInChoice),
             b'o' => None
                 .or_else(|| self.if_key(br#""object":"#, Name::Object))
@@ -261,12 +268,14 @@ impl<'t> Walk<'t> {
             b'p' => None
                 .or_else(|| self.if_key(br#""prompt_token_ids":"#, Name::AbsentAround))
                 .or_else(|| self.if_key(br#""prompt_text":"#, Name::AbsentAround))
+                .or_else(|| self.if_key(br#""prompt_logprobs":"#, Name::AbsentAround))
                 .or_else(|| self.if_key(br#""provider":"#, Name::Label)),
             b'r' => None
                 .or_else(|| self.if_key(br#""role":"#, Name::Role))
                 .or_else(|| self.if_key(br#""reasoning":"#, Name::Reasoning))
                 .or_else(|| self.if_key(br#""reasoning_content":"#, Name::ReasoningContent))
-                .or_else(|| self.if_key(br#""refusal":"#, Name::Refusal)),
+                .or_else(|| self.if_key(br#""refusal":"#, Name::Refusal))
+                .or_else(|| self.if_key(br#""routed_experts":"#, Name::AbsentInChoice)),
             b's' => None
                 .or_else(|| self.if_key(br#""system_fingerprint":"#, Name::Label))
                 .or_else(|| self.if_key(br#""stop_reason":"#, Name::AbsentInChoice))
@@ -318,6 +327,21 @@ impl<'t> Walk<'t> {
         let rest = after(self.rest, b"null");
         self.rest = rest.unwrap_or_default();
         rest.is_some()
+    }
+
+    /// `null` or an empty list.
+    fn no_list(&mut self) -> bool {
+        match self.take(b'[') {
+            Some(()) => self.take(b']').is_some(),
+            None => self.null(),
+        }
+    }
+
+    /// The place of a choice.
+    fn index(&mut self, choice: &mut Choice<'t>) -> bool {
+        let index = self.whole_number().and_then(number);
+        choice.index = index.unwrap_or_default();
+        index.is_some()
     }
 
     /// A string or null; null is as good as the empty string.

@@ -22,12 +22,12 @@ pub(in crate::api) fn whole(dialect: Dialect, body: &[u8], wants_text: bool) -> 
     let mut walk = Walk { rest: body };
     let mut seen = Seen(0);
     let (mut choice, mut finish, mut usage) = (Choice::default(), None, Usage::default());
-    walk.object_of(Walk::name_around, |walk, name| match name {
+    walk.object(|walk, name| match name {
         Name::Choices => {
             seen.first(Seen::CHOICES) && walk.only_answer(dialect, &mut choice, &mut finish).is_some()
         }
         Name::Object => seen.first(Seen::OBJECT) && walk.harmless_object(),
-        Name::Usage => seen.first(USAGE) && walk.usage(&mut usage).is_some(),
+        Name::Usage => seen.first(Seen::USAGE) && walk.usage(&mut usage).is_some(),
         Name::Created => walk.whole_number().is_some(),
         Name::Label => walk.nullable_text().is_some(),
         Name::Error | Name::AbsentAround => walk.null(),
@@ -39,10 +39,6 @@ pub(in crate::api) fn whole(dialect: Dialect, body: &[u8], wants_text: bool) -> 
     }
     Some(Whole { said: choice.known(wants_text)?, finish, usage: usage.told() })
 }
-
-/// Beside those of [`Seen`].
-const USAGE: u8 = 1 << 2;
-const FINISH: u8 = 1 << 2;
 
 /// A name in `usage`.
 #[derive(Clone, Copy)]
@@ -64,15 +60,6 @@ enum Detail {
 }
 
 impl<'t> Walk<'t> {
-    /// What only whole answers have beside the choices.
-    fn name_around(&mut self) -> Option<Name> {
-        self.skip_blanks();
-        self.if_key(br#""prompt_logprobs":"#, Name::AbsentAround)
-            .or_else(|| self.if_key(br#""ec_transfer_params":"#, Name::AbsentAround))
-            .or_else(|| self.if_key(br#""metrics":"#, Name::AbsentAround))
-            .or_else(|| self.name())
-    }
-
     /// `[{...}]`: the array of choices with its only one, which has its text as a `message` or as `text`.
     fn only_answer(
         &mut self,
@@ -82,65 +69,27 @@ impl<'t> Walk<'t> {
     ) -> Option<()> {
         let mut seen = Seen(0);
         self.take(b'[')?;
-        self.object_of(Walk::name_in_answer, |walk, name| match name {
-            InAnswer::Message if dialect == Dialect::OpenaiChat => {
-                seen.first(Seen::TEXTS) && walk.message(choice).is_some()
+        self.object(|walk, name| match name {
+            Name::Index => seen.first(Seen::INDEX) && walk.index(choice),
+            Name::Message if dialect == Dialect::OpenaiChat => {
+                seen.first(Seen::TEXTS) && walk.spoken(choice).is_some()
             }
-            InAnswer::Other(Name::Text) if dialect == Dialect::Openai => {
+            Name::Text if dialect == Dialect::Openai => {
                 seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk)
             }
-            InAnswer::Other(Name::Index) => {
-                let index = walk.whole_number().and_then(super::number);
-                choice.index = index.unwrap_or_default();
-                index.is_some() && seen.first(Seen::INDEX)
-            }
-            InAnswer::Other(Name::FinishReason) => {
-                let reason = walk.nullable_text().filter(|reason| !reason.contains(&b'\\'));
-                *finish = reason.and_then(|reason| str::from_utf8(reason).ok()).and_then(Finish::of);
-                reason.is_some_and(|reason| reason.is_ascii()) && seen.first(FINISH)
-            }
-            InAnswer::Other(Name::AbsentInChoice | Name::AbsentAround) => walk.null(),
+            Name::FinishReason => seen.first(Seen::FINISH) && walk.finish_reason(finish),
+            Name::AbsentInChoice | Name::AbsentAround => walk.null(),
             _ => false,
         })?;
         self.take(b']')
     }
 
-    fn name_in_answer(&mut self) -> Option<InAnswer> {
-        self.skip_blanks();
-        self.if_key(br#""message":"#, InAnswer::Message)
-            .or_else(|| self.if_key(br#""routed_experts":"#, InAnswer::Other(Name::AbsentInChoice)))
-            .or_else(|| self.if_key(br#""prompt_logprobs":"#, InAnswer::Other(Name::AbsentInChoice)))
-            .or_else(|| self.name().map(InAnswer::Other))
-    }
-
-    fn message(&mut self, choice: &mut Choice<'t>) -> Option<()> {
-        let mut seen = Seen(0);
-        self.object_of(Walk::name_in_message, |walk, name| {
-            let (bit, channel) = match name {
-                Name::Content => (1, Channel::Content),
-                Name::ReasoningContent => (1 << 1, Channel::Reasoning),
-                Name::Reasoning => (1 << 2, Channel::Reasoning),
-                Name::Refusal => (1 << 3, Channel::Refusal),
-                Name::Role => return walk.nullable_text().is_some(),
-                Name::ToolCalls => return seen.first(1 << 4) && walk.no_list(),
-                Name::AbsentInDelta => return walk.null(),
-                _ => return false,
-            };
-            seen.first(bit) && choice.say(channel, walk)
-        })
-    }
-
-    fn name_in_message(&mut self) -> Option<Name> {
-        self.skip_blanks();
-        self.if_key(br#""annotations":"#, Name::AbsentInDelta).or_else(|| self.name())
-    }
-
-    /// `null` or an empty list.
-    fn no_list(&mut self) -> bool {
-        match self.take(b'[') {
-            Some(()) => self.take(b']').is_some(),
-            None => self.null(),
-        }
+    /// Why an answer ended, or null; a reason that would have to be decoded is none that is known.
+    fn finish_reason(&mut self, finish: &mut Option<Finish>) -> bool {
+        let plain = |reason: &&[u8]| reason.is_ascii() && !reason.contains(&b'\\');
+        let Some(reason) = self.nullable_text().filter(plain) else { return false };
+        *finish = str::from_utf8(reason).ok().and_then(Finish::of);
+        true
     }
 
     /// The counts, or null in their place.
@@ -204,13 +153,6 @@ impl<'t> Walk<'t> {
         self.skip_blanks();
         self.rest.first() == Some(&b'n') && self.null()
     }
-}
-
-/// A name in the choice of a whole answer.
-#[derive(Clone, Copy)]
-enum InAnswer {
-    Message,
-    Other(Name),
 }
 
 #[cfg(test)]
