@@ -184,12 +184,10 @@ impl Dialect {
         data: &[u8],
         to: &mut R,
     ) -> Result<(), NotAnObject> {
-        if matches!(self, Dialect::OpenaiChat | Dialect::Openai)
-            && let Some(known) = scan::scan(self, frame, data, R::WANTS_TEXT)
+        if let Some(part) = self.part_of_event()
+            && let Some(known) = scan::event(part, frame, data, R::WANTS_TEXT)
         {
-            if let Some((channel, text)) = known.piece {
-                to.piece(known.choice, channel, text);
-            }
+            known.report(to);
             return Ok(());
         }
         self.read_event_in_full(json, data, to)
@@ -200,19 +198,10 @@ impl Dialect {
     /// # Errors
     /// [`NotAnObject`]; nothing has been reported then.
     pub fn read_whole<R: Reader>(self, json: &mut Json, body: &[u8], to: &mut R) -> Result<(), NotAnObject> {
-        if matches!(self, Dialect::OpenaiChat | Dialect::Openai)
-            && let Some(answer) = scan::whole(self, body, R::WANTS_TEXT)
+        if let Some(part) = self.part_of_whole()
+            && let Some(known) = scan::whole(part, body, R::WANTS_TEXT)
         {
-            let choice = answer.said.choice;
-            if let Some((channel, text)) = answer.said.piece {
-                to.piece(choice, channel, text);
-            }
-            if let Some(reason) = answer.finish {
-                to.finish(choice, reason);
-            }
-            if let Some(usage) = answer.usage {
-                to.usage(usage, 1);
-            }
+            known.report(to);
             return Ok(());
         }
         self.read_whole_in_full(json, body, to)
@@ -234,6 +223,25 @@ impl Dialect {
             Dialect::Sglang => sglang::read(json, body, to),
             Dialect::Embeddings => embeddings::read(json, body, to),
             Dialect::Raw => read_object(json, body, to, |_, _| ()),
+        }
+    }
+
+    /// Where an event of it has its text, if the scan may know it.
+    #[inline]
+    pub(super) fn part_of_event(self) -> Option<Part> {
+        match self {
+            Dialect::OpenaiChat => Some(Part::Delta),
+            Dialect::Openai => Some(Part::Text),
+            _ => None,
+        }
+    }
+
+    /// Where a whole answer has it.
+    pub(super) fn part_of_whole(self) -> Option<Part> {
+        match self {
+            Dialect::OpenaiChat => Some(Part::Message),
+            Dialect::Openai => Some(Part::Text),
+            _ => None,
         }
     }
 

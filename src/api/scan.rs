@@ -9,41 +9,66 @@ mod frame;
 mod law;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod usage;
 
 pub use frame::Frame;
 pub use law::fuzz_json_scan;
-pub(super) use whole::whole;
 
-use super::{Channel, Dialect};
+use super::answer::Part;
+use super::{Channel, Finish, Reader, Usage};
 use crate::wire::after;
 
-/// An event that is known to report at most one piece of text and nothing else.
+/// An event, or a whole answer, that is known to report this and nothing else, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known<'t> {
-    /// The choice that it belongs to.
-    pub(super) choice: u32,
+    /// Its only choice.
+    choice: u32,
     /// The piece; `None` for an event without text (the role alone). Its text is empty where none is wanted.
-    pub(super) piece: Option<(Channel, &'t str)>,
+    piece: Option<(Channel, &'t str)>,
+    /// Why the choice ended.
+    finish: Option<Finish>,
+    /// The token counts.
+    usage: Option<Usage>,
+}
+
+impl Known<'_> {
+    /// Reports it.
+    #[inline]
+    pub(super) fn report<R: Reader>(&self, to: &mut R) {
+        if let Some((channel, text)) = self.piece {
+            to.piece(self.choice, channel, text);
+        }
+        if let Some(reason) = self.finish {
+            to.finish(self.choice, reason);
+        }
+        if let Some(usage) = self.usage {
+            to.usage(usage, 1);
+        }
+    }
 }
 
 /// Looks at one event; `None` is "ask the full parser". `frame` is that of the answer that it belongs to.
 #[inline]
-pub(super) fn scan<'t>(
-    dialect: Dialect,
+pub(super) fn event<'t>(
+    part: Part,
     frame: &mut Frame,
     data: &'t [u8],
     wants_text: bool,
 ) -> Option<Known<'t>> {
     frame.known(data, wants_text).or_else(|| {
-        let choice = walk(dialect, data)?;
+        let choice = walk(part, data)?;
         frame.learn(data, &choice);
         choice.known(wants_text)
     })
 }
 
-/// Walks over one event.
-fn walk(dialect: Dialect, data: &[u8]) -> Option<Choice<'_>> {
+/// Looks at a whole answer, which has no frame: nothing else of it comes.
+pub(super) fn whole(part: Part, body: &[u8], wants_text: bool) -> Option<Known<'_>> {
+    walk(part, body)?.known(wants_text)
+}
+
+/// Walks over one event or answer.
+fn walk(part: Part, data: &[u8]) -> Option<Choice<'_>> {
     if data.len() > CHUNK_BYTES_MAX {
         return None;
     }
@@ -51,18 +76,19 @@ fn walk(dialect: Dialect, data: &[u8]) -> Option<Choice<'_>> {
     let mut seen = Seen(0);
     let mut choice = Choice::default();
     walk.object(|walk, name| match name {
-        Name::Choices => seen.first(Seen::CHOICES) && walk.only_choice(dialect, &mut choice).is_some(),
+        Name::Choices => seen.first(Seen::CHOICES) && walk.only_choice(part, &mut choice).is_some(),
         Name::Object => seen.first(Seen::OBJECT) && walk.harmless_object(),
         Name::Created => walk.whole_number().is_some(),
         Name::Label => walk.nullable_text().is_some(),
-        Name::Usage | Name::Error | Name::AbsentAround => walk.null(),
+        Name::Usage => seen.first(Seen::USAGE) && walk.usage(&mut choice.usage).is_some(),
+        Name::Error | Name::AbsentAround => walk.null(),
         _ => false,
     })?;
     walk.end()?;
     seen.has(Seen::CHOICES).then_some(choice)
 }
 
-/// What the only choice of an event says.
+/// What the only choice of an event says, and what stands beside it.
 #[derive(Clone, Copy, Default)]
 struct Choice<'t> {
     index: u32,
@@ -70,6 +96,8 @@ struct Choice<'t> {
     piece: Option<(Channel, &'t [u8])>,
     /// Bytes of the document behind the closing quote of that text.
     left: usize,
+    finish: Option<Finish>,
+    usage: Usage,
 }
 
 impl<'t> Choice<'t> {
@@ -80,7 +108,12 @@ impl<'t> Choice<'t> {
             Some((_, text)) if text.contains(&b'\\') => return None,
             Some((channel, text)) => Some((channel, str::from_utf8(text).ok()?)),
         };
-        Some(Known { choice: self.index, piece })
+        Some(Known { choice: self.index, piece, finish: self.finish, usage: self.usage.told() })
+    }
+
+    /// Whether there is more than a piece.
+    fn says_more(&self) -> bool {
+        self.finish.is_some() || self.usage.told().is_some()
     }
 
     /// Takes the value of a field of text: a second text that is not empty makes the event unusual.
@@ -157,18 +190,18 @@ struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     /// `[{...}]`: the array of choices with its only one.
-    fn only_choice(&mut self, dialect: Dialect, choice: &mut Choice<'t>) -> Option<()> {
+    fn only_choice(&mut self, part: Part, choice: &mut Choice<'t>) -> Option<()> {
         let mut seen = Seen(0);
         self.take(b'[')?;
         self.object(|walk, name| match name {
             Name::Index => seen.first(Seen::INDEX) && walk.index(choice),
-            Name::Delta if dialect == Dialect::OpenaiChat => {
+            Name::Delta if part == Part::Delta => seen.first(Seen::TEXTS) && walk.spoken(choice).is_some(),
+            Name::Message if part == Part::Message => {
                 seen.first(Seen::TEXTS) && walk.spoken(choice).is_some()
             }
-            Name::Text if dialect == Dialect::Openai => {
-                seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk)
-            }
-            Name::FinishReason | Name::AbsentInChoice | Name::AbsentAround => walk.null(),
+            Name::Text if part == Part::Text => seen.first(Seen::TEXTS) && choice.say(Channel::Content, walk),
+            Name::FinishReason => seen.first(Seen::FINISH) && walk.finish_reason(choice),
+            Name::AbsentInChoice | Name::AbsentAround => walk.null(),
             _ => false,
         })?;
         self.take(b']')
@@ -344,10 +377,26 @@ impl<'t> Walk<'t> {
         index.is_some()
     }
 
+    /// Why a choice ended, or null. What would have to be decoded is no reason that is known.
+    fn finish_reason(&mut self, choice: &mut Choice<'t>) -> bool {
+        if self.stands_null() {
+            return true;
+        }
+        let plain = |reason: &&[u8]| reason.is_ascii() && !reason.contains(&b'\\');
+        let Some(reason) = self.text().filter(plain) else { return false };
+        choice.finish = str::from_utf8(reason).ok().and_then(Finish::of);
+        true
+    }
+
     /// A string or null; null is as good as the empty string.
     fn nullable_text(&mut self) -> Option<&'t [u8]> {
+        if self.stands_null() { Some(b"") } else { self.text() }
+    }
+
+    /// Steps over a null, if one stands here.
+    fn stands_null(&mut self) -> bool {
         self.skip_blanks();
-        if self.rest.first() == Some(&b'n') { self.null().then_some(b"") } else { self.text() }
+        self.rest.first() == Some(&b'n') && self.null()
     }
 
     /// A string, without its quotes. Of escapes only the simple ones are known. Bytes beyond ASCII are taken as they

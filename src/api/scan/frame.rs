@@ -53,7 +53,8 @@ impl Frame {
         if text.is_empty() || walk.rest != &tail[1..] {
             return None;
         }
-        Choice { index: self.choice, piece: Some((self.channel, text)), left: 0 }.known(wants_text)
+        let piece = Some((self.channel, text));
+        Choice { index: self.choice, piece, ..Choice::default() }.known(wants_text)
     }
 
     /// Keeps what stands around the piece of `data`, of which the walk has said `choice`.
@@ -62,7 +63,8 @@ impl Frame {
         let tail = choice.left + 1;
         let head = data.len() - tail - text.len();
         self.len = 0;
-        if head + tail > FRAME_BYTES_MAX {
+        // An event that says more than its piece is the last of its kind.
+        if head + tail > FRAME_BYTES_MAX || choice.says_more() {
             return;
         }
         self.bytes[..head].copy_from_slice(&data[..head]);

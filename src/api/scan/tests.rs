@@ -1,14 +1,32 @@
 use super::*;
+use crate::api::Dialect;
 use Dialect::{Openai, OpenaiChat};
+
+fn scan<'t>(dialect: Dialect, frame: &mut Frame, data: &'t [u8], wants_text: bool) -> Option<Known<'t>> {
+    event(dialect.part_of_event()?, frame, data, wants_text)
+}
 
 /// What the scan knows of an event, as `choice channel text`; `None` where it asks.
 fn known(dialect: Dialect, data: &str) -> Option<String> {
     fuzz_json_scan(data.as_bytes());
     let known = scan(dialect, &mut Frame::new(), data.as_bytes(), true)?;
-    Some(match known.piece {
+    Some(shown(&known))
+}
+
+/// `choice channel text`, `, ` and why it ended, `, ` and `prompt completion cached reasoning`.
+fn shown(known: &Known<'_>) -> String {
+    let Known { choice, piece, finish, usage } = known;
+    let piece = match piece {
         None => "nothing".to_owned(),
-        Some((channel, text)) => format!("{} {channel:?} {text}", known.choice),
-    })
+        Some((channel, text)) => format!("{choice} {channel:?} {text}"),
+    };
+    let finish = finish.map_or(String::new(), |finish| format!(", {finish:?}"));
+    let usage = usage.map_or(String::new(), |usage| {
+        let count = |count: Option<u32>| count.map_or("-".to_owned(), |n| n.to_string());
+        let counts = [usage.prompt, usage.completion, usage.cached, usage.reasoning].map(count);
+        format!(", {}", counts.join(" "))
+    });
+    piece + &finish + &usage
 }
 
 #[test]
@@ -22,7 +40,7 @@ fn the_usual_chunk_of_each_server_is_known() {
 fn events_of_one_answer_are_known_by_their_frame_alone() {
     for (server, dialect, data, _) in USUAL {
         let mut frame = Frame::new();
-        let Some(Known { choice, piece: Some((channel, text)) }) =
+        let Some(Known { choice, piece: Some((channel, text)), finish: None, usage: None }) =
             scan(*dialect, &mut frame, data.as_bytes(), true)
         else {
             continue;
@@ -86,8 +104,6 @@ fn anything_unusual_goes_to_the_full_parser() {
         r#"{"choices":[]}"#,
         r#"{"choices":null}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}"#,
-        r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#,
-        r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a","content":"b"}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a","content":""}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a","content":null}}]}"#,
@@ -98,7 +114,6 @@ fn anything_unusual_goes_to_the_full_parser() {
         r#"{"object":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
         r#"{"type":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"error":{"message":"x"}}"#,
-        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#,
         r#"{"choices":[{"index":0,"delta":{"content":"a","reasoning":"b"}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"content":["a"]}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"tool_calls":[{}]}}]}"#,
@@ -137,7 +152,7 @@ fn where_no_text_is_wanted_simple_escapes_are_known_too() {
     for data in [r#"a\n"#, r#"\""#, r#"\\"#, r#"abcdefg\\\"hijk\/\b\f\r\t"#] {
         let data = format!(r#"{{"choices":[{{"index":2,"delta":{{"content":"{data}"}}}}]}}"#);
         fuzz_json_scan(data.as_bytes());
-        let expected = Known { choice: 2, piece: Some((Channel::Content, "")) };
+        let expected = Known { choice: 2, piece: Some((Channel::Content, "")), finish: None, usage: None };
         assert_eq!(scan(OpenaiChat, &mut Frame::new(), data.as_bytes(), false), Some(expected), "{data}");
     }
     for data in [r"\u0041", r"\x", r"\", r#"\\""#] {
@@ -172,6 +187,106 @@ fn a_run_ends_at_the_first_special_byte_wherever_it_stands() {
             let naive = text.iter().position(is_special).unwrap_or(length);
             assert_eq!(plain_run(&text), naive, "{text:?}");
         }
+    }
+}
+
+/// The same of a whole answer.
+fn whole_known(dialect: Dialect, body: &str) -> Option<String> {
+    fuzz_json_scan(body.as_bytes());
+    whole(dialect.part_of_whole()?, body.as_bytes(), true).as_ref().map(shown)
+}
+
+#[test]
+fn the_usual_whole_answer_of_each_server_is_known() {
+    for (server, dialect, body, expected) in WHOLE {
+        assert_eq!(whole_known(*dialect, body).as_deref(), Some(*expected), "{server}");
+    }
+}
+
+#[test]
+fn an_unusual_whole_answer_goes_to_the_full_parser() {
+    for body in [
+        "",
+        "{}",
+        r#"{"choices":[]}"#,
+        r#"{"choices":[{"message":{"content":"a"}},{"message":{"content":"b"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"text":"a"}]}"#,
+        r#"{"choices":[{"message":{"content":"a","content":"b"}}]}"#,
+        r#"{"choices":[{"message":{"content":"a","reasoning":"b"}}]}"#,
+        r#"{"choices":[{"message":{"content":"a\n"}}]}"#,
+        r#"{"choices":[{"message":{"content":["a"]}}]}"#,
+        r#"{"choices":[{"message":{"content":"a","tool_calls":[{}]}}]}"#,
+        r#"{"choices":[{"message":{"content":"a","tool_calls":[],"tool_calls":[]}}]}"#,
+        r#"{"choices":[{"message":{"content":"a"},"message":{}}]}"#,
+        r#"{"choices":[{"message":{"content":"a"},"finish_reason":"stop","finish_reason":null}]}"#,
+        r#"{"choices":[{"message":{"content":"a"},"finish_reason":"s\u0074op"}]}"#,
+        r#"{"choices":[{"message":{"content":"a"},"finish_reason":1}]}"#,
+        r#"{"choices":[{"message":{"content":"a"},"token_ids":[1]}]}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"error":"x"}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"object":"error"}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1},"usage":null}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens":2}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":-1}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1.0}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":4294967296}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":null}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"cost":1}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens_details":{"cached_tokens":1,"cached_tokens":2}}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens_details":{"cached_tokens":null}}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}],"timings":{}}"#,
+        r#"{"choices":[{"message":{"content":"a"}}]} x"#,
+    ] {
+        assert_eq!(whole_known(OpenaiChat, body), None, "{body}");
+    }
+}
+
+/// Every cut of the shorter answers, and every byte of them by each of a few others: whatever is known then is what the full
+/// parser reports.
+#[test]
+fn damaged_whole_answers_are_never_known_wrongly() {
+    for (_, _, body, _) in &WHOLE[2..] {
+        for at in 0..body.len() {
+            fuzz_json_scan(&body.as_bytes()[..at]);
+            for byte in *b"\"\\0,}]n \xff" {
+                let mut damaged = body.as_bytes().to_vec();
+                damaged[at] = byte;
+                fuzz_json_scan(&damaged);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_events_of_a_stream_are_known() {
+    for (data, expected) in [
+        (r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#, "nothing, Stop"),
+        (
+            r#"{"choices":[{"index":1,"delta":{"content":"a"},"finish_reason":"length"}]}"#,
+            "1 Content a, Length",
+        ),
+        (r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#, "0 Content a"),
+        (
+            r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"total_tokens":3,"completion_tokens":2}}"#,
+            "0 Content a, 1 2 - -",
+        ),
+    ] {
+        assert_eq!(known(OpenaiChat, data).as_deref(), Some(expected), "{data}");
+    }
+}
+
+/// What an event says beside its piece is not carried over to the next one that looks like it.
+#[test]
+fn an_event_that_says_more_leaves_no_frame() {
+    for more in [r#","finish_reason":"stop"}]}"#, r#"}],"usage":{"prompt_tokens":1}}"#] {
+        let event = |text: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}{more}"#);
+        let mut frame = Frame::new();
+        let (first, second) = (event("a"), event("b"));
+        let first = scan(OpenaiChat, &mut frame, first.as_bytes(), true).unwrap();
+        assert!(first.finish.is_some() || first.usage.is_some());
+        assert_eq!(frame.known(second.as_bytes(), true), None);
+        let second = scan(OpenaiChat, &mut frame, second.as_bytes(), true).unwrap();
+        assert_eq!((second.finish, second.usage), (first.finish, first.usage));
     }
 }
 
@@ -353,4 +468,38 @@ const USUAL: &[(&str, Dialect, &str, &str)] = &[
         r#"{"id":"chatcmpl-B","object":"chat.completion.chunk","created":1796061161,"model":"gpt","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{"refusal":" a"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"x1"}"#,
         "0 Refusal  a",
     ),
+];
+
+const WHOLE: &[(&str, Dialect, &str, &str)] = &[
+    (
+        "vLLM",
+        OpenaiChat,
+        r#"{"id":"chatcmpl-b","object":"chat.completion","created":1796061183,"model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":" corn lef","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0","usage":{"prompt_tokens":26,"total_tokens":42,"completion_tokens":16,"prompt_tokens_details":null,"completion_tokens_details":null},"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}"#,
+        "0 Content  corn lef, Length, 26 16 - -",
+    ),
+    (
+        "vLLM, completions",
+        Openai,
+        r#"{"id":"cmpl-a","object":"text_completion","created":1796061186,"model":"tiny","choices":[{"index":0,"text":" islan","logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0","usage":{"prompt_tokens":11,"total_tokens":16,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":0}},"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}"#,
+        "0 Content  islan, Stop, 11 5 8 0",
+    ),
+    (
+        "llama-cpp-python",
+        OpenaiChat,
+        r#"{"id": "chatcmpl-e", "object": "chat.completion", "created": 1796061924, "model": "tiny", "choices": [{"index": 0, "message": {"content": " mount ha", "role": "assistant"}, "logprobs": null, "finish_reason": "length"}], "usage": {"prompt_tokens": 26, "completion_tokens": 16, "total_tokens": 42}}"#,
+        "0 Content  mount ha, Length, 26 16 - -",
+    ),
+    (
+        "transformers serve",
+        OpenaiChat,
+        r#"{"id":"267c","choices":[{"finish_reason":"length","index":0,"message":{"content":" corn","role":"assistant"}}],"created":1796061608,"model":"m","object":"chat.completion","usage":{"completion_tokens":16,"prompt_tokens":26,"total_tokens":42}}"#,
+        "0 Content  corn, Length, 26 16 - -",
+    ),
+    (
+        "reasoning alone, no counts",
+        OpenaiChat,
+        r#"{"choices":[{"message":{"content":null,"reasoning_content":"hm","tool_calls":[]},"finish_reason":null}],"usage":null}"#,
+        "0 Reasoning hm",
+    ),
+    ("no text", Openai, r#"{"choices":[{"text":""}],"usage":{}}"#, "nothing"),
 ];
