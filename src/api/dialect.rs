@@ -185,9 +185,8 @@ impl Dialect {
         to: &mut R,
     ) -> Result<(), NotAnObject> {
         if let Some(part) = self.part_of_event()
-            && let Some(known) = scan::event(part, frame, data, R::WANTS_TEXT)
+            && scan::event(part, frame, data, to)
         {
-            known.report(to);
             return Ok(());
         }
         self.read_event_in_full(json, data, to)

@@ -47,19 +47,32 @@ impl Known<'_> {
     }
 }
 
-/// Looks at one event; `None` is "ask the full parser". `frame` is that of the answer that it belongs to.
+/// What nearly all events are known to report: a piece of text and nothing else. They are not asked for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'t> {
+    choice: u32,
+    channel: Channel,
+    text: &'t str,
+}
+
+/// Reports what one event says, if that is known; if not, it says nothing and the full parser is to be asked. `frame` is
+/// that of the answer that the event belongs to.
 #[inline]
-pub(super) fn event<'t>(
-    part: Part,
-    frame: &mut Frame,
-    data: &'t [u8],
-    wants_text: bool,
-) -> Option<Known<'t>> {
-    frame.known(data, wants_text).or_else(|| {
-        let choice = walk(part, data)?;
-        frame.learn(data, &choice);
-        choice.known(wants_text)
-    })
+pub(super) fn event<R: Reader>(part: Part, frame: &mut Frame, data: &[u8], to: &mut R) -> bool {
+    if let Some(Piece { choice, channel, text }) = frame.known(data, R::WANTS_TEXT) {
+        to.piece(choice, channel, text);
+        return true;
+    }
+    let known = beyond_frame(part, frame, data, R::WANTS_TEXT);
+    known.iter().for_each(|known| known.report(to));
+    known.is_some()
+}
+
+/// An event that its frame does not know, and which then may leave another.
+fn beyond_frame<'t>(part: Part, frame: &mut Frame, data: &'t [u8], wants_text: bool) -> Option<Known<'t>> {
+    let choice = walk(part, data)?;
+    frame.learn(data, &choice);
+    choice.known(wants_text)
 }
 
 /// Looks at a whole answer, which has no frame: nothing else of it comes.
@@ -104,9 +117,7 @@ impl<'t> Choice<'t> {
     fn known(self, wants_text: bool) -> Option<Known<'t>> {
         let piece = match self.piece {
             None => None,
-            Some((channel, _)) if !wants_text => Some((channel, "")),
-            Some((_, text)) if text.contains(&b'\\') => return None,
-            Some((channel, text)) => Some((channel, str::from_utf8(text).ok()?)),
+            Some((channel, text)) => Some((channel, as_wanted(text, wants_text)?)),
         };
         Some(Known { choice: self.index, piece, finish: self.finish, usage: self.usage.told() })
     }
@@ -126,6 +137,16 @@ impl<'t> Choice<'t> {
                 self.piece.replace((channel, text)).is_none()
             }
         }
+    }
+}
+
+/// A text as it stands between its quotes, for who wants it; `None` where it would have to be decoded.
+#[inline]
+fn as_wanted(text: &[u8], wants_text: bool) -> Option<&str> {
+    match wants_text {
+        false => Some(""),
+        true if text.contains(&b'\\') => None,
+        true => str::from_utf8(text).ok(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! halves the instructions of an event (`tools/instructions.sh`). Nothing is guessed: bytes that are equal up to the piece bring the walk to the same place,
 //! the piece is checked as the walk would, and equal bytes behind it bring the walk to the same end.
 
-use super::{CHUNK_BYTES_MAX, Choice, Known, Walk};
+use super::{CHUNK_BYTES_MAX, Choice, Piece, Walk, as_wanted};
 use crate::api::Channel;
 use crate::sys::prefetch::prefetch;
 
@@ -42,7 +42,7 @@ impl Frame {
 
     /// What the walk would say of `data`; `None` where it has to be asked.
     #[inline]
-    pub(super) fn known<'t>(&self, data: &'t [u8], wants_text: bool) -> Option<Known<'t>> {
+    pub(super) fn known<'t>(&self, data: &'t [u8], wants_text: bool) -> Option<Piece<'t>> {
         if self.len == 0 || data.len() > CHUNK_BYTES_MAX {
             return None;
         }
@@ -53,8 +53,7 @@ impl Frame {
         if text.is_empty() || walk.rest != &tail[1..] {
             return None;
         }
-        let piece = Some((self.channel, text));
-        Choice { index: self.choice, piece, ..Choice::default() }.known(wants_text)
+        Some(Piece { choice: self.choice, channel: self.channel, text: as_wanted(text, wants_text)? })
     }
 
     /// Keeps what stands around the piece of `data`, of which the walk has said `choice`.

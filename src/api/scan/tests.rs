@@ -3,7 +3,10 @@ use crate::api::Dialect;
 use Dialect::{Openai, OpenaiChat};
 
 fn scan<'t>(dialect: Dialect, frame: &mut Frame, data: &'t [u8], wants_text: bool) -> Option<Known<'t>> {
-    event(dialect.part_of_event()?, frame, data, wants_text)
+    if let Some(Piece { choice, channel, text }) = frame.known(data, wants_text) {
+        return Some(Known { choice, piece: Some((channel, text)), finish: None, usage: None });
+    }
+    beyond_frame(dialect.part_of_event()?, frame, data, wants_text)
 }
 
 /// What the scan knows of an event, as `choice channel text`; `None` where it asks.
@@ -48,7 +51,7 @@ fn events_of_one_answer_are_known_by_their_frame_alone() {
         let other = |piece: &str| data.replacen(&format!("\"{text}\""), &format!("\"{piece}\""), 1);
         let known = |frame: &Frame, data: &str, wants_text| {
             let known = frame.known(data.as_bytes(), wants_text)?;
-            known.piece.map(|(channel, text)| (channel, text.to_owned()))
+            Some((known.channel, known.text.to_owned()))
         };
         assert_eq!(known(&frame, &other("x y"), true), Some((channel, "x y".to_owned())), "{server}");
         assert_eq!(frame.known(data.as_bytes(), true).map(|known| known.choice), Some(choice), "{server}");
