@@ -35,7 +35,7 @@ fn records() -> Vec<Record> {
             record.end = at(last + 50_000);
             (record.events, record.output_tokens, record.prompt_tokens) = (61, Some(61), Some(200));
             record.output_source = TokenSource::Usage;
-            record.stall_ns = Some(6 * MS + below(MS));
+            record.stall_ns = (6 * MS + below(MS)).into();
             record
         })
         .collect();
@@ -71,7 +71,7 @@ fn an_open_loop_of_a_million(bencher: Bencher<'_, '_>, steady_cut: SteadyCut) {
 fn whole_bodies_of_a_million(bencher: Bencher<'_, '_>) {
     let (mut records, tally) = (records(), Tally::default());
     for record in &mut records {
-        (record.first, record.answer, record.last, record.stall_ns) = (None, None, None, None);
+        (record.first, record.answer, record.last, record.stall_ns) = (None, None, None, None.into());
         (record.events, record.conn) = (0, Some(record.start));
         record.flags.insert(Flags::WHOLE_BODY);
         if record.index % 1000 == 0 {

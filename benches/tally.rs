@@ -70,7 +70,7 @@ fn request() -> (Record, Gaps) {
     (record.first, record.answer) = (Some(Stamp::from_millis(1200)), Some(Stamp::from_millis(1200)));
     (record.last, record.end) = (Some(Stamp::from_millis(2460)), Stamp::from_millis(2461));
     (record.events, record.output_tokens) = (64, Some(64));
-    (record.output_source, record.stall_ns) = (TokenSource::Usage, gaps.stall());
+    (record.output_source, record.stall_ns) = (TokenSource::Usage, gaps.stall().into());
     (record, gaps)
 }
 

@@ -470,17 +470,17 @@ impl Answer {
         let usage = self.usages.total(&self.ask).unwrap_or_default();
         record.prompt_tokens = usage.prompt;
         record.prompt_source = if usage.prompt.is_some() { TokenSource::Usage } else { TokenSource::Unknown };
-        record.cached_tokens = usage.cached;
-        record.reasoning_tokens = usage.reasoning;
+        record.cached_tokens = usage.cached.into();
+        record.reasoning_tokens = usage.reasoning.into();
         (record.output_tokens, record.output_source) = match usage.completion {
             Some(n) => (Some(n), TokenSource::Usage),
             None if record.events > 0 => (Some(record.events), TokenSource::Events),
             None => (None, TokenSource::Unknown),
         };
-        record.stall_ns = self.gaps.stall();
-        record.kernel_stall_ns = self.kernel_gaps.stall();
+        record.stall_ns = self.gaps.stall().into();
+        record.kernel_stall_ns = self.kernel_gaps.stall().into();
         if let (Some(first), Some(last)) = (self.running.at_first, self.running.at_last) {
-            record.tokens_after_first = Some(last.saturating_sub(first));
+            record.tokens_after_first = last.saturating_sub(first).into();
         }
         if usage.reasoning.is_some_and(|n| n > 0) && !self.reasoning_seen {
             record.flags.insert(Flags::HIDDEN_REASONING);

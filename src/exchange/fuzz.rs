@@ -204,7 +204,7 @@ fn check(life: &Life, learned: &Learned, heard: &Heard) {
         return;
     }
     assert!(record.last.is_none_or(|last| last <= record.end), "the end before the last: {record:?}");
-    assert_eq!(record.stall_ns, learned.gaps.stall());
+    assert_eq!(record.stall_ns.get(), learned.gaps.stall());
     let whole_body = record.flags.contains(Flags::WHOLE_BODY);
     match record.outcome.class {
         Class::Ok => assert!(spoke || whole_body, "a success that said nothing: {record:?}"),

@@ -157,7 +157,7 @@ fn details(lines: &[Line], zero: u64) -> std::result::Result<Details, Error> {
         record.last = Some(at(last));
         record.end = record.end.max(at(last));
         let gaps = gaps(value("inter_chunk_latency"), &key("inter_chunk_latency"))?;
-        record.stall_ns = gaps.stall();
+        record.stall_ns = gaps.stall().into();
         record.output_tokens = tokens("output_sequence_length");
         record.output_source = TokenSource::Unknown;
         // Without gaps the number of chunks is not known: as many as tokens, so that TPOT is that of the tool.

@@ -262,7 +262,7 @@ fn details(lists: Lists) -> std::result::Result<Option<Details>, Error> {
         }
         let at = |offset: u64| Stamp::from_nanos(start.saturating_add(offset));
         (record.first, record.last, record.end) = (Some(at(first)), Some(at(last)), at(last));
-        record.stall_ns = gaps.stall();
+        record.stall_ns = gaps.stall().into();
         (record.output_tokens, record.output_source) = (Some(short(output_lens[i])), TokenSource::Unknown);
         record.events = u32::try_from(gaps.len() + 1).unwrap_or(u32::MAX);
         all.push(record, gaps);

@@ -146,7 +146,7 @@ impl Tokens {
             self.prompt += u64::from(prompt);
             self.prompt_known += 1;
         }
-        self.cached = sum_known(self.cached, record.cached_tokens.map(u64::from));
+        self.cached = sum_known(self.cached, record.cached_tokens.get().map(u64::from));
         self.events += u64::from(record.events);
         let source = record.output_tokens.map_or(TokenSource::Unknown, |_| record.output_source);
         self.sources[place(source)] += 1;
@@ -259,7 +259,7 @@ mod tests {
         record.events = 4;
         tokens.add(&record);
         assert_eq!((tokens.prompt_known, tokens.cached, tokens.sources), (0, None, [0, 0, 0, 1]));
-        (record.output_tokens, record.prompt_tokens, record.cached_tokens) = (Some(5), Some(7), Some(0));
+        (record.output_tokens, record.prompt_tokens, record.cached_tokens) = (Some(5), Some(7), 0.into());
         record.flags = Flags::SINGLE_CHUNK.with(Flags::LENGTH_OFF).with(Flags::HIDDEN_REASONING);
         tokens.add(&record);
         let expected = Tokens {
@@ -284,7 +284,7 @@ mod tests {
         let (mut left, mut right) = (Tokens::default(), Tokens::default());
         left.add(&record);
         record.output_source = TokenSource::Events;
-        record.cached_tokens = Some(3);
+        record.cached_tokens = 3.into();
         right.add(&record);
         assert!(!left.mixed_sources && !right.mixed_sources);
         left.merge(&right);

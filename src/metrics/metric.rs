@@ -232,7 +232,7 @@ impl Metric {
             Metric::Tpot => record.tpot_ns(),
             Metric::TpotAdj => record.tpot_adjusted_ns(),
             Metric::Itl | Metric::ItlKernel | Metric::ItlToken => None,
-            Metric::Stall => whole(record.stall_ns),
+            Metric::Stall => whole(record.stall_ns.get()),
             Metric::UserSpeed => record.user_speed(),
             Metric::TtftPlan => whole(record.ttft_plan_ns()),
             Metric::TtfaPlan => whole(record.ttfa_plan_ns()),
@@ -315,8 +315,8 @@ mod tests {
         (record.conn, record.byte) = (Some(at(1008)), Some(at(1100)));
         (record.first, record.answer, record.last) = (Some(at(1203)), Some(at(1303)), Some(at(2203)));
         (record.kernel_first, record.end) = (Some(at(1202)), at(2210));
-        (record.output_tokens, record.events, record.tokens_after_first) = (Some(41), 30, Some(50));
-        record.stall_ns = Some(77_000_000);
+        (record.output_tokens, record.events, record.tokens_after_first) = (Some(41), 30, 50.into());
+        record.stall_ns = 77_000_000.into();
         record.flags.insert(Flags::FRESH_CONNECTION);
         record.handshake = Some(Handshake::of(std::time::Duration::from_nanos(1 << 20), false));
         let expected_ms = [

@@ -6,8 +6,10 @@
 
 mod bytes;
 mod handshake;
+mod maybe;
 
 pub use handshake::Handshake;
+pub use maybe::Maybe;
 
 use crate::metrics::outcome::{Class, Kind, Outcome};
 use crate::time::Stamp;
@@ -137,75 +139,82 @@ impl Flags {
 ///
 /// Stamps are on the run's time line. `None` means that the event did not happen (or is not known), never zero.
 /// `kernel_*` are the kernel's receive stamps of the same events, where the machine gave them.
+// A level's statistics are walks over hundreds of thousands of these, whose price is to fetch them: three lines of the
+// cache, the first with what most walks ask for, the second with all that a content event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct Record {
-    /// Place in the level's plan, from 0; warm-up requests count from 0 on their own.
-    pub index: u64,
-    /// Session that the request belongs to; equal to `index` for single-turn workloads.
-    pub session: u64,
+    /// Intended send.
+    pub plan: Stamp,
+    /// Taken in hand, before looking for a connection.
+    pub start: Stamp,
+    /// End: `[DONE]`, final event, end of body, or the moment of failure.
+    pub end: Stamp,
+    /// Output tokens, reasoning included.
+    pub output_tokens: Option<u32>,
+    /// Prompt tokens.
+    pub prompt_tokens: Option<u32>,
+    /// The TLS handshake of the connection that was opened for it; `None` without TLS, and where the connection stood.
+    pub handshake: Option<Handshake>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Which replica answered, by its place among the level's names, below [`Record::REPLICAS_MAX`]; `None`: not known.
+    pub replica: Option<u16>,
+    /// Remarks.
+    pub flags: Flags,
     /// Turn within the session, from 0.
     pub turn: u16,
     /// Which of the plan's endpoints served it.
     pub endpoint: u16,
     /// Which of the plan's models was asked.
     pub model: u16,
-    /// Which replica answered, by its place among the level's names, below [`Record::REPLICAS_MAX`]; `None`: not known.
-    pub replica: Option<u16>,
     /// Warm-up or measured.
     pub phase: Phase,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Remarks.
-    pub flags: Flags,
-    /// Intended send.
-    pub plan: Stamp,
-    /// The concurrency cap admitted it (equal to `plan` without a cap).
-    pub permit: Stamp,
-    /// Taken in hand, before looking for a connection.
-    pub start: Stamp,
-    /// Connection ready.
-    pub conn: Option<Stamp>,
-    /// The TLS handshake of the connection that was opened for it; `None` without TLS, and where the connection stood.
-    pub handshake: Option<Handshake>,
-    /// Last request byte handed to the kernel.
-    pub sent: Option<Stamp>,
-    /// First response byte.
-    pub byte: Option<Stamp>,
+    /// Source of `output_tokens`.
+    pub output_source: TokenSource,
+    /// Source of `prompt_tokens`.
+    pub prompt_source: TokenSource,
+
     /// First content event.
     pub first: Option<Stamp>,
     /// First content event that is not reasoning.
     pub answer: Option<Stamp>,
     /// Last content event.
     pub last: Option<Stamp>,
-    /// End: `[DONE]`, final event, end of body, or the moment of failure.
-    pub end: Stamp,
     /// Kernel stamp of `first`.
     pub kernel_first: Option<Stamp>,
     /// Kernel stamp of `answer`.
     pub kernel_answer: Option<Stamp>,
     /// Kernel stamp of `last`.
     pub kernel_last: Option<Stamp>,
-    /// Largest gap between content events (per choice), ns.
-    pub stall_ns: Option<u64>,
-    /// The same by kernel stamps, ns.
-    pub kernel_stall_ns: Option<u64>,
-    /// Prompt tokens.
-    pub prompt_tokens: Option<u32>,
-    /// Source of `prompt_tokens`.
-    pub prompt_source: TokenSource,
-    /// Output tokens, reasoning included.
-    pub output_tokens: Option<u32>,
-    /// Source of `output_tokens`.
-    pub output_source: TokenSource,
-    /// Prompt tokens served from the prefix cache.
-    pub cached_tokens: Option<u32>,
-    /// Reasoning tokens as the server counted them.
-    pub reasoning_tokens: Option<u32>,
     /// Content events.
     pub events: u32,
     /// Tokens after the first content event (`n_last - n_first`), where running counts were given.
-    pub tokens_after_first: Option<u32>,
+    pub tokens_after_first: Maybe<u32>,
+    /// Largest gap between content events (per choice), ns.
+    pub stall_ns: Maybe<u64>,
+
+    /// Place in the level's plan, from 0; warm-up requests count from 0 on their own.
+    pub index: u64,
+    /// Session that the request belongs to; equal to `index` for single-turn workloads.
+    pub session: u64,
+    /// The concurrency cap admitted it (equal to `plan` without a cap).
+    pub permit: Stamp,
+    /// Connection ready.
+    pub conn: Option<Stamp>,
+    /// Last request byte handed to the kernel.
+    pub sent: Option<Stamp>,
+    /// First response byte.
+    pub byte: Option<Stamp>,
+    /// The largest gap by kernel stamps, ns.
+    pub kernel_stall_ns: Maybe<u64>,
+    /// Prompt tokens served from the prefix cache.
+    pub cached_tokens: Maybe<u32>,
+    /// Reasoning tokens as the server counted them.
+    pub reasoning_tokens: Maybe<u32>,
 }
+
+const _: () = assert!(size_of::<Record>() == 3 * 64);
 
 impl Record {
     /// A record of a request that was planned for `plan` and has not been started.
@@ -235,16 +244,16 @@ impl Record {
             kernel_first: None,
             kernel_answer: None,
             kernel_last: None,
-            stall_ns: None,
-            kernel_stall_ns: None,
+            stall_ns: Maybe::NONE,
+            kernel_stall_ns: Maybe::NONE,
             prompt_tokens: None,
             prompt_source: TokenSource::Unknown,
             output_tokens: None,
             output_source: TokenSource::Unknown,
-            cached_tokens: None,
-            reasoning_tokens: None,
+            cached_tokens: Maybe::NONE,
+            reasoning_tokens: Maybe::NONE,
             events: 0,
-            tokens_after_first: None,
+            tokens_after_first: Maybe::NONE,
         }
     }
 
@@ -325,7 +334,7 @@ impl Record {
         if self.answer.is_some() && self.kernel_answer.is_none() {
             return None;
         }
-        if self.stall_ns.is_some() && self.kernel_stall_ns.is_none() {
+        if self.stall_ns.is_some() && !self.kernel_stall_ns.is_some() {
             return None;
         }
         Some(Record {
@@ -377,7 +386,13 @@ impl Record {
     /// The record as if there had been no kernel stamps.
     #[must_use]
     pub fn without_kernel(&self) -> Record {
-        Record { kernel_first: None, kernel_answer: None, kernel_last: None, kernel_stall_ns: None, ..*self }
+        Record {
+            kernel_first: None,
+            kernel_answer: None,
+            kernel_last: None,
+            kernel_stall_ns: Maybe::NONE,
+            ..*self
+        }
     }
 
     /// Time to the first answer token, ns: `answer - start`.
@@ -447,7 +462,7 @@ impl Record {
         }
         let mut n = self.output_tokens?;
         if self.flags.contains(Flags::HIDDEN_REASONING) {
-            n = n.saturating_sub(self.reasoning_tokens.unwrap_or(0));
+            n = n.saturating_sub(self.reasoning_tokens.get().unwrap_or(0));
         }
         if n <= 1 {
             return None;
@@ -459,7 +474,7 @@ impl Record {
     #[must_use]
     #[inline]
     pub fn tpot_adjusted_ns(&self) -> Option<f64> {
-        let tokens = self.tokens_after_first.filter(|n| *n > 0)?;
+        let tokens = self.tokens_after_first.get().filter(|n| *n > 0)?;
         Some(self.last?.nanos_since(self.first?) as f64 / f64::from(tokens))
     }
 
@@ -501,16 +516,16 @@ mod tests {
             kernel_first: Some(at(1199)),
             kernel_answer: Some(at(1299)),
             kernel_last: Some(at(1998)),
-            stall_ns: Some(5_000_000),
-            kernel_stall_ns: Some(5_100_000),
+            stall_ns: 5_000_000.into(),
+            kernel_stall_ns: 5_100_000.into(),
             prompt_tokens: Some(128),
             prompt_source: TokenSource::Usage,
             output_tokens: Some(64),
             output_source: TokenSource::Events,
-            cached_tokens: Some(0),
-            reasoning_tokens: None,
+            cached_tokens: 0.into(),
+            reasoning_tokens: Maybe::NONE,
             events: 60,
-            tokens_after_first: Some(62),
+            tokens_after_first: 62.into(),
         }
     }
 
@@ -540,7 +555,7 @@ mod tests {
         assert_eq!(by_kernel.ttfa_ns(), Some(297_000_000));
         assert_eq!(by_kernel.e2e_ns(), Some(996_000_000));
         assert_eq!(by_kernel.tpot_ns(), Some(799_000_000.0 / 63.0));
-        assert_eq!(by_kernel.stall_ns, Some(5_100_000));
+        assert_eq!(by_kernel.stall_ns.get(), Some(5_100_000));
         assert_eq!((by_kernel.byte, by_kernel.end, by_kernel.start), (r.byte, r.end, r.start));
         let late = Record { byte: r.first, ..r };
         assert_eq!(late.by_kernel().unwrap().byte, r.kernel_first, "head and first event came in one read");
@@ -548,7 +563,7 @@ mod tests {
             Record { kernel_first: None, ..r },
             Record { kernel_answer: None, ..r },
             Record { kernel_last: None, ..r },
-            Record { kernel_stall_ns: None, ..r },
+            Record { kernel_stall_ns: Maybe::NONE, ..r },
         ] {
             assert_eq!(missing.by_kernel(), None);
         }

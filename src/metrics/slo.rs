@@ -93,7 +93,7 @@ pub fn held(record: &Record, slo: &Slo, from_plan: bool) -> [Held; 5] {
         held("ttfa", slo.ttfa_ms, ns(ttfa), false),
         held("e2e", slo.e2e_ms, ns(e2e), false),
         held("tpot", slo.tpot_ms, record.tpot_ns(), true),
-        held("itl_max", slo.itl_max_ms, ns(record.stall_ns), true),
+        held("itl_max", slo.itl_max_ms, ns(record.stall_ns.get()), true),
     ]
 }
 
@@ -136,7 +136,7 @@ mod tests {
         record.start = at(10);
         (record.first, record.answer, record.last) = (Some(at(110)), Some(at(110)), Some(at(310)));
         record.end = at(311);
-        (record.output_tokens, record.events, record.stall_ns) = (Some(11), 11, Some(33_300_000));
+        (record.output_tokens, record.events, record.stall_ns) = (Some(11), 11, 33_300_000.into());
         record
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn one_token_cannot_miss_a_limit_on_gaps() {
         let mut one = record();
-        (one.output_tokens, one.events, one.stall_ns, one.last) = (Some(1), 1, None, one.first);
+        (one.output_tokens, one.events, one.stall_ns, one.last) = (Some(1), 1, None.into(), one.first);
         assert!(good(&one, &limits(), false));
     }
 

@@ -312,7 +312,7 @@ mod tests {
         (record.events, record.output_tokens) = (gaps as u32 + 1, Some(gaps as u32 + 1));
         let mut list = Gaps::default();
         (0..gaps).for_each(|_| list.record_tokens(20 * MS, 1));
-        record.stall_ns = list.stall();
+        record.stall_ns = list.stall().into();
         (record, list)
     }
 

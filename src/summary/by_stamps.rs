@@ -39,7 +39,7 @@ pub(super) fn pairs<'a>(
     ok: impl Iterator<Item = &'a Record> + Clone,
     timestamps: Timestamps,
 ) -> Vec<StampPair> {
-    if timestamps != Timestamps::Both || ok.clone().all(|record| record.kernel_first.is_none()) {
+    if timestamps != Timestamps::Both {
         return Vec::new();
     }
     let mut pairs = Vec::new();

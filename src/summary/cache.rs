@@ -62,7 +62,7 @@ struct Known {
 /// The two groups of ok requests, if there are two.
 pub(super) fn split<'r>(ok: impl Iterator<Item = &'r Record>) -> Option<CacheSplit> {
     let known = |record: &Record| {
-        let (prompt_tokens, cached_tokens) = (record.prompt_tokens?, record.cached_tokens?);
+        let (prompt_tokens, cached_tokens) = (record.prompt_tokens?, record.cached_tokens.get()?);
         let share = f64::from(cached_tokens) / f64::from(prompt_tokens.max(1));
         Some(Known { share: share.min(1.0), prompt_tokens, cached_tokens, ttft_ns: Metric::Ttft.of(record) })
     };
@@ -147,7 +147,7 @@ mod tests {
         let mut record = Record::planned(index, Stamp::ZERO);
         record.outcome = Outcome::new(Class::Ok, Kind::None, 200);
         record.first = Some(Stamp::from_nanos(ttft_ms * 1_000_000));
-        (record.prompt_tokens, record.cached_tokens) = (Some(1000), cached);
+        (record.prompt_tokens, record.cached_tokens) = (Some(1000), cached.into());
         record
     }
 

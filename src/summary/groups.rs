@@ -50,45 +50,70 @@ pub enum GroupKey {
     ReusedConnections,
 }
 
-/// The groups of `population`, the requests planned in the window in the order of their plans: by model and by endpoint
-/// where there are several, slow readers where there are some, and by whether a connection was opened for them where there
-/// are enough of both. `measured` are all requests of the level.
-pub(super) fn of(input: &Input<'_>, population: &[&Record], measured: &[&Record]) -> Vec<Group> {
-    let keys = keys(population);
-    let groups = keys.iter().map(|key| Group {
-        rates: rates(input, measured, *key),
-        against: against(population, *key, keys.iter().filter(|other| is_like(**other, *key)).count()),
-        ..group(input, population, *key)
-    });
-    groups.collect()
+/// The groups of `population`, the requests planned in the window in the order of their plans, one for each of `keys`.
+/// `measured` are all requests of the level.
+pub(super) fn of(
+    input: &Input<'_>,
+    keys: &[GroupKey],
+    population: &[&Record],
+    measured: &[&Record],
+) -> Vec<Group> {
+    let mut parts: Vec<Part<'_>> = keys.iter().map(|key| Part::new(*key)).collect();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    for record in population {
+        parts.iter_mut().filter(|part| has(part.key, record)).for_each(|part| part.add(record));
+    }
+    for record in measured {
+        let of = parts.iter_mut().filter(|part| has(part.key, record));
+        of.for_each(|part| part.amounts.add(record, &input.window));
+    }
+    let like = |key| keys.iter().filter(|other| is_like(**other, key)).count();
+    parts
+        .into_iter()
+        .map(|part| Group { against: against(population, part.key, like(part.key)), ..part.group(input) })
+        .collect()
 }
 
-/// What tells the requests apart, in order.
-fn keys(population: &[&Record]) -> Vec<GroupKey> {
-    let mut by_place: [Vec<GroupKey>; 3] = Default::default();
-    let (mut slow, mut fresh, mut reused) = (0, 0, 0);
-    for record in population {
+/// What tells requests apart, as far as it has been seen.
+#[derive(Default)]
+pub(super) struct Keys {
+    by_place: [Vec<GroupKey>; 3],
+    slow: usize,
+    fresh: usize,
+    reused: usize,
+}
+
+impl Keys {
+    pub(super) fn add(&mut self, record: &Record) {
         let own = [
             Some(GroupKey::Model(record.model)),
             Some(GroupKey::Endpoint(record.endpoint)),
             record.replica.map(GroupKey::Replica),
         ];
-        for (keys, key) in by_place.iter_mut().zip(own) {
+        for (keys, key) in self.by_place.iter_mut().zip(own) {
             let Some(key) = key else { continue };
             if let Err(place) = keys.binary_search(&key) {
                 keys.insert(place, key);
             }
         }
-        slow += usize::from(has(GroupKey::SlowReaders, record));
-        fresh += usize::from(has(GroupKey::FreshConnections, record));
-        reused += usize::from(has(GroupKey::ReusedConnections, record));
+        self.slow += usize::from(has(GroupKey::SlowReaders, record));
+        self.fresh += usize::from(has(GroupKey::FreshConnections, record));
+        self.reused += usize::from(has(GroupKey::ReusedConnections, record));
     }
-    let mut keys: Vec<GroupKey> = by_place.into_iter().filter(|keys| keys.len() > 1).flatten().collect();
-    keys.extend((slow > 0).then_some(GroupKey::SlowReaders));
-    if fresh.min(reused) >= OF_CONNECTIONS_MIN {
-        keys.extend([GroupKey::FreshConnections, GroupKey::ReusedConnections]);
+
+    /// By model, by endpoint and by replica where there are several, slow readers where there are some, and by whether a
+    /// connection was opened for them where there are enough of both; in this order.
+    pub(super) fn told_apart(self) -> Vec<GroupKey> {
+        let Keys { by_place, slow, fresh, reused } = self;
+        let mut keys: Vec<GroupKey> = by_place.into_iter().filter(|keys| keys.len() > 1).flatten().collect();
+        keys.extend((slow > 0).then_some(GroupKey::SlowReaders));
+        if fresh.min(reused) >= OF_CONNECTIONS_MIN {
+            keys.extend([GroupKey::FreshConnections, GroupKey::ReusedConnections]);
+        }
+        keys
     }
-    keys
 }
 
 /// Requests on fresh connections and on others that are told apart: of fewer a median says little, and any run with a pool
@@ -115,12 +140,6 @@ fn has(key: GroupKey, record: &Record) -> bool {
     }
 }
 
-fn rates(input: &Input<'_>, measured: &[&Record], key: GroupKey) -> Rates {
-    let mut amounts = Amounts::default();
-    measured.iter().filter(|record| has(key, record)).for_each(|record| amounts.add(record, &input.window));
-    amounts.over(input.window.nanos())
-}
-
 /// The medians of one of `parts` parts of its kind against those of the others.
 fn against(population: &[&Record], key: GroupKey, parts: usize) -> Vec<Against> {
     if !matches!(key, GroupKey::Endpoint(_) | GroupKey::Replica(_)) {
@@ -142,35 +161,58 @@ pub(super) fn is_slow(record: &Record) -> bool {
     record.flags.contains(Flags::SLOW_READER)
 }
 
-fn group(input: &Input<'_>, population: &[&Record], key: GroupKey) -> Group {
-    let (mut sessions, mut counts, mut tokens) = (0, Counts::default(), Tokens::default());
-    let apart = key == GroupKey::SlowReaders;
-    let mut ranked = Vec::new();
-    for record in population.iter().copied().filter(|record| has(key, record)) {
-        sessions += u64::from(record.turn == 0);
-        counts.add(record);
+/// A group while its requests are gathered.
+struct Part<'r> {
+    key: GroupKey,
+    sessions: u64,
+    counts: Counts,
+    tokens: Tokens,
+    ranked: Vec<&'r Record>,
+    amounts: Amounts,
+}
+
+impl<'r> Part<'r> {
+    fn new(key: GroupKey) -> Part<'r> {
+        let (counts, tokens) = (Counts::default(), Tokens::default());
+        Part { key, sessions: 0, counts, tokens, ranked: Vec::new(), amounts: Amounts::default() }
+    }
+
+    /// Those that are slow readers are a group of their own.
+    fn is_apart(&self) -> bool {
+        self.key == GroupKey::SlowReaders
+    }
+
+    /// One planned in the window.
+    fn add(&mut self, record: &'r Record) {
+        self.sessions += u64::from(record.turn == 0);
+        self.counts.add(record);
         if record.outcome.is_ok() {
-            tokens.add(record);
+            self.tokens.add(record);
         }
-        if apart || !is_slow(record) {
-            ranked.push(record);
+        if self.is_apart() || !is_slow(record) {
+            self.ranked.push(record);
         }
     }
-    let failed = if apart { counts.failed } else { counts.ranked_failed() };
-    let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
-    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
-    let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
-        sort::values(&mut values);
-        Distribution::of_sorted(metric, &values, failed)
-    };
-    Group {
-        of: key,
-        distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
-        goodput: if apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
-        counts,
-        tokens,
-        rates: Rates::default(),
-        sessions,
-        against: Vec::new(),
+
+    fn group(self, input: &Input<'_>) -> Group {
+        let is_apart = self.is_apart();
+        let Part { key, sessions, counts, tokens, ranked, amounts } = self;
+        let failed = if is_apart { counts.failed } else { counts.ranked_failed() };
+        let wanted = Metric::ALL.into_iter().filter(|metric| is_wanted(*metric, input.from_plan));
+        let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
+        let distribution = |(metric, mut values): (Metric, Vec<f64>)| {
+            sort::values(&mut values);
+            Distribution::of_sorted(metric, &values, failed)
+        };
+        Group {
+            of: key,
+            distributions: columns::of(wanted, ok).into_iter().filter_map(distribution).collect(),
+            goodput: if is_apart { None } else { goodput(input, Judged::of(input, &ranked).good(), &counts) },
+            counts,
+            tokens,
+            rates: amounts.over(input.window.nanos()),
+            sessions,
+            against: Vec::new(),
+        }
     }
 }

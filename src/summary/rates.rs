@@ -73,7 +73,7 @@ fn output_tokens_in(record: &Record, window: &Window) -> f64 {
     let events = record.events.max(1);
     let before = |at| events_before(at, first, last, events);
     let inside = f64::from(before(window.end) - before(window.start));
-    let later = record.tokens_after_first.map(f64::from).filter(|later| events > 1 && *later <= n);
+    let later = record.tokens_after_first.get().map(f64::from).filter(|later| events > 1 && *later <= n);
     match later {
         None => n * inside / f64::from(events),
         Some(later) => {

@@ -6,22 +6,24 @@ use crate::run::Window;
 use crate::stats::{self, inflight, sort};
 use crate::summary::groups::{self, is_slow};
 use crate::summary::rates::{Amounts, level_nanos};
-use crate::summary::statistics::{self, Judged, LatencyStatistics, Ordered, is_wanted, steady};
+use crate::summary::statistics::{self, Judged, LatencyStatistics, Ordered, Served, is_wanted, steady};
 use crate::summary::{
     Bounds, Counts, Distribution, Goodput, InFlight, Input, LevelSummary, Tokens, by_stamps, cache, columns,
     turns,
 };
 
 pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
-    let Walked { measured, lives, in_flight } = Walked::over(records);
+    let Walked { measured, lives, in_flight, has_turns } = Walked::over(records);
     let cut = steady::cut(input, &in_flight);
     let input = &Input { window: cut.window, ..*input };
     let (mut in_window, mut in_level) = (Amounts::default(), Amounts::default());
     let level = Window { whole_level: true, ..input.window };
     let (mut planned, mut last_end) = (Vec::with_capacity(measured.len()), None);
+    let mut served = Served::default();
     for record in &measured {
         in_window.add(record, &input.window);
         in_level.add(record, &level);
+        served.add(record, &input.window);
         if record.outcome.class != Class::Cancelled {
             last_end = last_end.max(Some(record.end));
         }
@@ -31,28 +33,32 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     }
     let population = in_order_of_plans(planned);
     let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+    let (mut keys, mut known) = (groups::Keys::default(), Known::default());
     // What a slow reader waits for is its own doing, and would pass for the server's.
     let mut ranked: Vec<&Record> = Vec::with_capacity(population.len());
     for record in &population {
         counts.add(record);
         if record.outcome.is_ok() {
             tokens.add(record);
+            known.add(record);
         }
+        keys.add(record);
         if !is_slow(record) {
             ranked.push(record);
         }
     }
-    let ok = ranked.iter().copied().filter(|record| record.outcome.is_ok());
-    let mut stamp_pairs = by_stamps::pairs(ok, input.timestamps);
+    let mut stamp_pairs = by_stamps::pairs(ok_of(&ranked, known.kernel_stamps), input.timestamps);
     if !stamp_pairs.is_empty() {
         stamp_pairs.extend(by_stamps::pairs_of(input.tally, &[(Metric::Itl, Metric::ItlKernel)]));
     }
     let judged = Judged::of(input, &ranked);
-    let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed());
+    let (distributions, latencies) = distributions(input, &ranked, counts.ranked_failed(), known.late_firsts);
     let level = statistics::Level {
         input: *input,
         cut,
         measured: &measured,
+        has_turns,
+        served,
         lives: &lives,
         judged: &judged,
         in_flight: &in_flight,
@@ -60,17 +66,17 @@ pub(super) fn summarise(input: &Input<'_>, records: &[Record]) -> LevelSummary {
     LevelSummary {
         window: input.window,
         distributions,
-        groups: groups::of(input, &population, &measured),
+        groups: groups::of(input, &keys.told_apart(), &population, &measured),
         window_rates: in_window.over(input.window.nanos()),
         level_rates: in_level.over(level_nanos(&input.span, last_end)),
         goodput: goodput(input, judged.good(), &counts),
         in_flight: Some(in_flight_of(&in_flight, &input.window)),
         statistics: Some(statistics::of(&level, latencies)),
-        cache_split: cache::split(population.iter().copied().filter(|record| record.outcome.is_ok())),
+        cache_split: cache::split(ok_of(&population, known.cached)),
         counts,
         tokens,
         stamp_pairs,
-        turns: turns::of(&population, input.from_plan),
+        turns: if has_turns { turns::of(&population, input.from_plan) } else { Vec::new() },
     }
 }
 
@@ -81,30 +87,57 @@ struct Walked<'r> {
     /// Of each of these, whatever its outcome.
     lives: Vec<inflight::Span>,
     in_flight: stats::InFlight,
+    /// Some are later turns of their sessions.
+    has_turns: bool,
+}
+
+/// What some of the requests that ended well have, so that those are only looked at again for it where there is any.
+#[derive(Default)]
+struct Known {
+    kernel_stamps: bool,
+    cached: bool,
+    late_firsts: bool,
+}
+
+impl Known {
+    fn add(&mut self, record: &Record) {
+        self.kernel_stamps |= record.kernel_first.is_some();
+        self.cached |= record.cached_tokens.is_some();
+        self.late_firsts |= record.flags.contains(Flags::FIRST_COALESCED);
+    }
 }
 
 impl<'r> Walked<'r> {
     fn over(records: &'r [Record]) -> Walked<'r> {
         let (mut measured, mut lives) =
             (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
+        let mut has_turns = false;
         for record in records.iter().filter(|record| record.phase == Phase::Measured) {
+            has_turns |= record.turn > 0;
             measured.push(record);
             lives.push(inflight::Span { start: record.start.as_nanos(), end: record.end.as_nanos() });
         }
         let in_flight = stats::InFlight::of(lives.iter().copied());
-        Walked { measured, lives, in_flight }
+        Walked { measured, lives, in_flight, has_turns }
     }
 }
 
-/// The distributions, and how well those are known that statistics are taken of.
+/// Those of `records` that ended well, if any of them are `wanted`.
+fn ok_of<'r>(records: &'r [&'r Record], wanted: bool) -> impl Iterator<Item = &'r Record> + Clone {
+    let wanted = if wanted { records } else { &[] };
+    wanted.iter().copied().filter(|record| record.outcome.is_ok())
+}
+
+/// The distributions, and how well those are known that statistics are taken of; `some_late` if some first events were read
+/// late and together with later ones.
 fn distributions(
     input: &Input<'_>,
     population: &[&Record],
     failed: u64,
+    some_late: bool,
 ) -> (Vec<Distribution>, Vec<LatencyStatistics>) {
     let (mut distributions, mut latencies) = (Vec::new(), Vec::new());
     let ok = || population.iter().copied().filter(|record| record.outcome.is_ok());
-    let some_late = ok().any(|record| record.flags.contains(Flags::FIRST_COALESCED));
     let columns = Metric::ALL.chunks(columns::TOGETHER);
     for (metric, mut values) in columns.flat_map(|metrics| columns::of(metrics.iter().copied(), ok())) {
         if !metric.is_per_request() {

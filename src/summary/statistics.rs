@@ -22,6 +22,7 @@ use crate::stats::{BatchMeans, Confidence, InFlight, Interval, Quantile, Share, 
 use crate::summary::Input;
 
 pub(super) use latencies::{Ordered, is_wanted};
+pub(super) use steady::Served;
 
 /// What is known of the numbers of a level. Every interval holds with 95 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -247,6 +248,10 @@ pub(super) struct Level<'a> {
     pub(super) cut: steady::Cut,
     /// Every request, warm-up left out.
     pub(super) measured: &'a [&'a Record],
+    /// Some of them are later turns of their sessions.
+    pub(super) has_turns: bool,
+    /// What of them the server was asked for and did in the window that is reported.
+    pub(super) served: Served,
     /// What became of those planned in the window, in the order of their plans, without those of slow readers.
     pub(super) judged: &'a Judged,
     /// The life of each of `measured`, empty for one that was never taken in hand.

@@ -38,9 +38,9 @@ fn random_records(seed: u64, n: usize) -> Vec<Record> {
                         Some(record.events + below(u64::from(record.events) as u32 + 1) as u32);
                     record.output_source = TokenSource::Usage;
                     record.prompt_tokens = (below(4) > 0).then(|| 1 + below(500) as u32);
-                    record.stall_ns = (gaps > 0).then_some(50 * MS);
+                    record.stall_ns = (gaps > 0).then_some(50 * MS).into();
                     if below(2) == 0 && gaps > 0 {
-                        record.tokens_after_first = record.output_tokens.map(|n| n - 1);
+                        record.tokens_after_first = record.output_tokens.map(|n| n - 1).into();
                     }
                 }
             }
@@ -106,7 +106,7 @@ fn events(record: &Record) -> Vec<(u128, f64)> {
             let scale = u128::from((count - 1).max(1));
             let at =
                 u128::from(first.as_nanos()) * scale + u128::from(i) * u128::from(last.nanos_since(first));
-            let tokens = match record.tokens_after_first {
+            let tokens = match record.tokens_after_first.get() {
                 Some(later) if i > 0 => f64::from(later) / f64::from(count - 1),
                 Some(later) => n - f64::from(later),
                 None => n / f64::from(count),

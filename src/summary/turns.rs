@@ -95,7 +95,7 @@ mod tests {
             first: Some(at(100 + ttft_ms)),
             last: Some(at(200 + ttft_ms)),
             prompt_tokens: Some(10 * (u32::from(turn) + 1)),
-            cached_tokens: Some(10 * u32::from(turn)),
+            cached_tokens: (10 * u32::from(turn)).into(),
             ..Record::planned(session, at(100))
         }
     }

@@ -197,11 +197,12 @@ fn prompts_have_their_lengths_and_share_what_their_blocks_share() {
     let sessions = by_session(&run);
     let prompts: Vec<u32> = sessions[&0].iter().map(|record| record.prompt_tokens.unwrap()).collect();
     assert_eq!(prompts, [200, 330, 130, 200, 130, 400, 70, 90, 470]);
-    let cached: Vec<u32> = sessions[&0].iter().map(|record| record.cached_tokens.unwrap_or(0)).collect();
+    let cached: Vec<u32> =
+        sessions[&0].iter().map(|record| record.cached_tokens.get().unwrap_or(0)).collect();
     assert_eq!(cached, [0, 192, 0, 128, 64, 320, 0, 64, 384]);
     // Ids are those of one session.
-    assert_eq!(sessions[&1][0].cached_tokens.unwrap_or(0), 0);
-    assert_eq!(sessions[&2][0].cached_tokens.unwrap_or(0), 0);
+    assert_eq!(sessions[&1][0].cached_tokens.get().unwrap_or(0), 0);
+    assert_eq!(sessions[&2][0].cached_tokens.get().unwrap_or(0), 0);
     let deck = rig::deck(&data()).unwrap();
     let found = deck.contents().agents.unwrap();
     assert_eq!((found.prompt_tokens, found.found_tokens), (2292, 1152 + 64));
@@ -215,7 +216,7 @@ fn a_session_that_comes_again_has_other_words() {
     let sessions = by_session(&run);
     for index in 0..3 {
         let of = |index: u64| -> Vec<_> {
-            sessions[&index].iter().map(|one| (one.prompt_tokens, one.cached_tokens)).collect()
+            sessions[&index].iter().map(|one| (one.prompt_tokens, one.cached_tokens.get())).collect()
         };
         assert_eq!(of(index), of(index + 3));
     }

@@ -145,7 +145,8 @@ fn every_stream_is_read_as_its_server_says() {
         assert_eq!(record.outcome.class, Class::Ok, "{name}: {:?} {}", record.outcome, exchange.message());
         assert_eq!(said.0, text, "{name}");
         assert_eq!(record.events, events, "{name}");
-        let counted = (record.prompt_tokens.unwrap(), record.cached_tokens, record.output_tokens.unwrap());
+        let counted =
+            (record.prompt_tokens.unwrap(), record.cached_tokens.get(), record.output_tokens.unwrap());
         assert_eq!(counted, tokens, "{name}");
         assert_eq!(record.output_source, TokenSource::Usage, "{name}");
         assert_eq!((exchange.finish(), exchange.done()), (Some(finish), true), "{name}");

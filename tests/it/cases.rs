@@ -231,7 +231,7 @@ fn check_timing(id: &str, expected: &Value, exchange: &Exchange) {
         expected["itl_ms"].as_array().unwrap().iter().map(|gap| gap.as_f64().unwrap()).collect();
     same(id, "number of gaps", &gaps.len(), &exchange.gaps().len());
     let longest = gaps.iter().copied().reduce(f64::max);
-    same(id, "stall", &longest, &ms(record.stall_ns));
+    same(id, "stall", &longest, &ms(record.stall_ns.get()));
     let mut codes: Vec<u16> = gaps.iter().map(|gap| Histogram::bucket_of((gap * 1e6) as u64)).collect();
     codes.sort_unstable();
     let mut found = exchange.gaps().codes().collect::<Vec<_>>();

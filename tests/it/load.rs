@@ -394,7 +394,10 @@ fn running_usage_tells_the_tokens_of_each_event() {
     let run = run(&plan, 1, &level(Load::closed(1), 4));
     assert_eq!(run.count(Class::Ok), 4);
     for record in run.measured() {
-        assert_eq!((record.events, record.output_tokens, record.tokens_after_first), (3, Some(6), Some(4)));
+        assert_eq!(
+            (record.events, record.output_tokens, record.tokens_after_first.get()),
+            (3, Some(6), Some(4))
+        );
     }
     assert_eq!(run.result.tally.histogram(tokload::metrics::metric::Metric::ItlToken).n(), 16);
 }

@@ -177,7 +177,7 @@ fn equal_block_ids_hit_a_prefix_cache_as_often_as_the_trace_says() {
     assert!(records.iter().all(|record| record.outcome.class == Class::Ok));
     let prompt: Vec<u32> = records.iter().map(|record| record.prompt_tokens.unwrap()).collect();
     assert_eq!(prompt, [1300, 700, 1536, 90, 1100]);
-    let cached: Vec<u32> = records.iter().map(|record| record.cached_tokens.unwrap_or(0)).collect();
+    let cached: Vec<u32> = records.iter().map(|record| record.cached_tokens.get().unwrap_or(0)).collect();
     assert_eq!(cached, [0, 512, 1024, 0, 1024], "2560 of 4726");
     let asked: Vec<u32> = records.iter().map(|record| record.output_tokens.unwrap()).collect();
     assert_eq!(asked, [60, 12, 200, 1, 33]);
@@ -205,7 +205,7 @@ fn a_turn_without_a_time_waits_for_the_answer_before_it() {
         assert_eq!(wait_ns, (1.5e9 / speedup) as u64);
         assert_eq!((second.prompt_tokens, second.output_tokens), (Some(700), Some(50)));
         // One whole block of 512 tokens is that of the first turn.
-        assert_eq!(second.cached_tokens, Some(512));
+        assert_eq!(second.cached_tokens.get(), Some(512));
         let start = run.result.span.t0;
         let offsets: Vec<u64> = (1..4).map(|index| of(index, 0).plan.nanos_since(start)).collect();
         assert_eq!(offsets, [400e6, 800e6, 1200e6].map(|ns: f64| (ns / speedup).round() as u64));

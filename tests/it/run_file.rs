@@ -317,10 +317,10 @@ fn request(i: u64, plan: Stamp, level: &Level) -> Record {
     r.answer = r.first;
     r.last = r.first.map(|first| first + ms(GAPS_MS.iter().sum()));
     r.end = r.start + ms(900);
-    r.stall_ns = Some(249_000_000);
+    r.stall_ns = 249_000_000.into();
     (r.prompt_tokens, r.prompt_source) = (Some(131), TokenSource::Usage);
     (r.output_tokens, r.output_source, r.events) = (Some(9), TokenSource::Usage, 8);
-    r.cached_tokens = Some(16);
+    r.cached_tokens = 16.into();
     r.flags = Flags::default();
     r
 }

@@ -110,7 +110,7 @@ fn prompts_grow_by_what_was_said_and_caches_find_it_again() {
         let prompt: Vec<u32> = turns.iter().map(|record| record.prompt_tokens.unwrap()).collect();
         // 40 words; then each turn the answer of 10 tokens and 20 words more.
         assert_eq!(prompt, [40, 70, 100, 130]);
-        let cached: Vec<u32> = turns.iter().map(|record| record.cached_tokens.unwrap_or(0)).collect();
+        let cached: Vec<u32> = turns.iter().map(|record| record.cached_tokens.get().unwrap_or(0)).collect();
         // Whole blocks of 16 of the prompt before.
         assert_eq!(cached, [0, 32, 64, 96]);
     }
@@ -220,7 +220,7 @@ fn turns_that_stand_alone_share_what_they_are_told_to() {
     let run = rig::simulate(&plan, serving(), &level(Load::closed(1), Some(3), None));
     for (index, turns) in by_session(&run) {
         assert!(turns.iter().all(|record| record.prompt_tokens == Some(160)), "nothing is repeated");
-        let cached: Vec<u32> = turns.iter().map(|record| record.cached_tokens.unwrap_or(0)).collect();
+        let cached: Vec<u32> = turns.iter().map(|record| record.cached_tokens.get().unwrap_or(0)).collect();
         // 32 words are those of all turns, 80 more those of a session.
         assert_eq!(cached, [if index == 0 { 0 } else { 32 }, 112, 112]);
     }
@@ -236,7 +236,7 @@ fn a_session_has_words_of_its_own_in_its_first_turn() {
         let prompt: Vec<u32> = turns.iter().map(|record| record.prompt_tokens.unwrap()).collect();
         // Later turns add an answer of 10 tokens and the 40 words of a turn.
         assert_eq!(prompt, [140, 190, 240]);
-        assert_eq!(turns[0].cached_tokens.unwrap_or(0), 0, "no other session has them");
+        assert_eq!(turns[0].cached_tokens.get().unwrap_or(0), 0, "no other session has them");
     }
 }
 

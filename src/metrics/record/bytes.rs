@@ -57,14 +57,14 @@ impl Record {
         w.put_lag(self.first, self.kernel_first);
         w.put_lag(self.answer, self.kernel_answer);
         w.put_lag(self.last, self.kernel_last);
-        w.put_optional::<6>(self.stall_ns);
+        w.put_optional::<6>(self.stall_ns.get());
         w.put::<4>(u64::from(self.kernel_stall_code()));
         w.put_tokens(self.prompt_tokens);
         w.put_tokens(self.output_tokens);
-        w.put_tokens(self.cached_tokens);
-        w.put_tokens(self.reasoning_tokens);
+        w.put_tokens(self.cached_tokens.get());
+        w.put_tokens(self.reasoning_tokens.get());
         w.put::<3>(u64::from(self.events));
-        w.put_tokens(self.tokens_after_first);
+        w.put_tokens(self.tokens_after_first.get());
         debug_assert_eq!(w.at, Record::BYTES);
         w.bytes
     }
@@ -132,22 +132,22 @@ impl Record {
             kernel_first,
             kernel_answer,
             kernel_last,
-            stall_ns,
-            kernel_stall_ns,
+            stall_ns: stall_ns.into(),
+            kernel_stall_ns: kernel_stall_ns.into(),
             prompt_tokens,
             prompt_source: source(sources >> 4 & 3)?,
             output_tokens,
             output_source: source(sources & 3)?,
-            cached_tokens,
-            reasoning_tokens,
+            cached_tokens: cached_tokens.into(),
+            reasoning_tokens: reasoning_tokens.into(),
             events,
-            tokens_after_first,
+            tokens_after_first: tokens_after_first.into(),
         })
     }
 
     /// The kernel stall as its signed difference from the user stall, biased by 2^31; 0 means absent.
     fn kernel_stall_code(&self) -> u32 {
-        match (self.stall_ns, self.kernel_stall_ns) {
+        match (self.stall_ns.get(), self.kernel_stall_ns.get()) {
             (Some(user), Some(kernel)) => {
                 let difference = (i128::from(kernel) - i128::from(user))
                     .clamp(-i128::from(i32::MAX), i128::from(i32::MAX));

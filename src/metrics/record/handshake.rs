@@ -1,50 +1,66 @@
 //! The TLS handshake of a request's connection, as exactly as a record holds it.
 
+use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// How long a TLS handshake took, and whether it took up an earlier session.
 ///
-/// Its time is that of a record's 18 bits for it: to one part in 8192, up to 73 minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handshake {
-    ns: u64,
-    resumed: bool,
-}
+/// Its time is that of a record's 18 bits for it: to one part in 8192, up to 73 minutes. An `Option` of it takes no more
+/// room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Handshake(
+    /// The mantissa, then the exponent's code, which is never 0, and a bit for a session taken up.
+    NonZeroU32,
+);
 
 /// Bits of the mantissa in a record.
 const MANTISSA_BITS: u32 = 14;
 /// Largest exponent code; 0 stands for no handshake at all.
 const EXPONENT_MAX: u64 = 15;
+const RESUMED: u32 = 1 << 31;
 
 impl Handshake {
     /// One that took so long, to the nearest that can be told.
     #[must_use]
     pub fn of(took: Duration, resumed: bool) -> Handshake {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let (mantissa, exponent) = parts(ns);
-        Handshake { ns: mantissa << shift(exponent), resumed }
+        Handshake::packed(parts(ns), resumed)
     }
 
     /// How long it took, ns.
     #[must_use]
-    pub const fn ns(self) -> u64 {
-        self.ns
+    pub fn ns(self) -> u64 {
+        let (mantissa, exponent) = self.code();
+        mantissa << shift(exponent)
     }
 
     /// Whether it took up an earlier session.
     #[must_use]
-    pub const fn is_resumed(self) -> bool {
-        self.resumed
+    pub fn is_resumed(self) -> bool {
+        self.0.get() & RESUMED != 0
     }
 
     /// The time as stored: 14 bits, and a code from 1 to 15 of what they are multiplied by.
     pub(super) fn code(self) -> (u64, u64) {
-        parts(self.ns)
+        let time = u64::from(self.0.get() & !RESUMED);
+        (time & ((1 << MANTISSA_BITS) - 1), time >> MANTISSA_BITS)
     }
 
     /// What is stored as these; `None` for the code 0.
     pub(super) fn from_code((mantissa, exponent): (u64, u64), resumed: bool) -> Option<Handshake> {
-        (1..=EXPONENT_MAX).contains(&exponent).then(|| Handshake { ns: mantissa << shift(exponent), resumed })
+        (1..=EXPONENT_MAX).contains(&exponent).then(|| Handshake::packed((mantissa, exponent), resumed))
+    }
+
+    fn packed((mantissa, exponent): (u64, u64), resumed: bool) -> Handshake {
+        let time = NonZeroU32::MIN.saturating_add((mantissa | exponent << MANTISSA_BITS) as u32 - 1);
+        Handshake(time | if resumed { RESUMED } else { 0 })
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handshake").field("ns", &self.ns()).field("resumed", &self.is_resumed()).finish()
     }
 }
 

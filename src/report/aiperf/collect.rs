@@ -79,13 +79,13 @@ fn answer(request: &Request, at: &impl Fn(Stamp) -> u64, examples: &[ExampleBloc
         latency_ns,
         gaps_ns: request.events.as_deref().filter(|_| is_streamed).map(gaps),
         output_tokens: count(r.output_tokens),
-        reasoning_tokens: count(r.reasoning_tokens),
-        tokens_after_first: count(r.tokens_after_first),
+        reasoning_tokens: count(r.reasoning_tokens.get()),
+        tokens_after_first: count(r.tokens_after_first.get()),
         usage: Usage {
             prompt: by_usage(r.prompt_source, r.prompt_tokens),
-            cache_read: count(r.cached_tokens),
+            cache_read: count(r.cached_tokens.get()),
             completion: by_usage(r.output_source, r.output_tokens),
-            reasoning: count(r.reasoning_tokens),
+            reasoning: count(r.reasoning_tokens.get()),
         },
         http: http(r),
         ..asked

@@ -15,7 +15,8 @@ pub(super) fn little(level: &Level<'_>) -> Option<LittleStatistics> {
     let all_in_ns = level.input.steady_from_s.map(|s| level.input.span.t0.as_nanos() as f64 + s * 1e9);
     let all_in = all_in_ns.is_some_and(|ns| window.start as f64 >= ns);
     let users = level.input.users.filter(|_| all_in && !level.cut.fixed.whole_level);
-    let pause_s = level.input.users.and_then(|users| mean_pause_s(users, level.measured));
+    let of_turns = level.input.users.filter(|_| level.has_turns);
+    let pause_s = of_turns.and_then(|users| mean_pause_s(users, level.measured));
     Some(LittleStatistics {
         start_ns: window.start,
         end_ns: window.end,
@@ -42,9 +43,6 @@ fn turnaround_s(users: Users, pause_s: Option<f64>, little: &Little) -> Option<f
 /// The mean pause before a request of sessions: between the turns of one as it was planned, else its user's think time.
 /// `None` where no session has a second turn.
 fn mean_pause_s(users: Users, measured: &[&Record]) -> Option<f64> {
-    if measured.iter().all(|record| record.turn == 0) {
-        return None;
-    }
     let mut sessions: Vec<u64> = measured.iter().map(|record| record.session).collect();
     sort::by_key(&mut sessions, |session| *session);
     if sessions.windows(2).all(|pair| pair[0] != pair[1]) {

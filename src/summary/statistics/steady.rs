@@ -49,14 +49,24 @@ pub(in crate::summary) fn cut(input: &Input<'_>, in_flight: &InFlight) -> Cut {
     Cut { fixed, window: Window { start, ..fixed }, found: Some(true) }
 }
 
+/// What a server was asked for in a window, and what it did in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::summary) struct Served {
+    planned: u64,
+    completed: u64,
+}
+
+impl Served {
+    pub(in crate::summary) fn add(&mut self, record: &Record, window: &Window) {
+        self.planned += u64::from(window.contains(record.plan) && record.outcome.class != Class::Cancelled);
+        self.completed += u64::from(is_completed(record) && window.contains(record.end));
+    }
+}
+
 pub(super) fn of(level: &Level<'_>) -> SteadyStatistics {
     let Level { input, cut, .. } = level;
     let trend = trend(level);
-    let (mut completed, mut planned) = (0, 0);
-    for record in level.measured {
-        planned += u64::from(input.window.contains(record.plan) && record.outcome.class != Class::Cancelled);
-        completed += u64::from(is_completed(record) && input.window.contains(record.end));
-    }
+    let Served { planned, completed } = level.served;
     let saturated = (input.from_plan && !input.window.whole_level).then(|| is_saturated(completed, planned));
     let growing = trend.is_some_and(|trend| trend.growing);
     SteadyStatistics {

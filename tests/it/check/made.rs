@@ -79,7 +79,7 @@ fn request(index: u64, t0: Stamp, ttft_ms: Option<f64>) -> Record {
     record.outcome = Outcome::ok(200);
     (record.first, record.answer, record.last, record.end) = (Some(first), Some(first), Some(last), last);
     (record.events, record.output_tokens, record.output_source) = (11, Some(11), TokenSource::Usage);
-    record.stall_ns = Some(10_000_000);
+    record.stall_ns = 10_000_000.into();
     (record.prompt_tokens, record.prompt_source) = (Some(20), TokenSource::Usage);
     record
 }
