@@ -16,7 +16,7 @@ mod usages;
 
 use std::time::Duration;
 
-use crate::api::{self, Framing};
+use crate::api::{self, Frame, Framing};
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Handshake, Kind, Outcome, Record, TimeoutPhase};
 use crate::sys::prefetch::prefetch;
@@ -45,20 +45,28 @@ enum Cut {
 }
 
 /// One request and its response.
-// What each event needs stands together: see `Exchange::prefetch`.
+// What each event needs fills whole lines of the cache: see `Exchange::prefetch`.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Exchange {
+    answer: Answer,
+    /// What the events of the answer have in common.
+    frame: Frame,
+    /// Collected text of a body that is not read as a stream; of failures its beginning.
+    whole: Vec<u8>,
+    sse: sse::Decoder,
     over: bool,
     behind: Behind,
     body: Body,
-    sse: sse::Decoder,
     http: http::Response,
-    answer: Answer,
     lines: lines::Decoder,
-    /// Collected text of a body that is not read as a stream; of failures its beginning.
-    whole: Vec<u8>,
 }
+
+const _: () = {
+    let hot = std::mem::offset_of!(Exchange, sse) + sse::Decoder::HOT;
+    assert!(hot.is_multiple_of(64));
+    assert!(std::mem::offset_of!(Exchange, http) + http::Response::HOT <= hot + 64);
+};
 
 /// What followed the response on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +125,7 @@ impl Exchange {
             sse: sse::Decoder::new(sse::Limits::default()),
             lines: lines::Decoder::new(lines::Limits::default()),
             answer: Answer::new(),
+            frame: Frame::new(),
             over: false,
             behind: Behind::Nothing,
         }
@@ -125,6 +134,7 @@ impl Exchange {
     /// Takes up a request whose plan stands in `record`; the memory of the one before is used again.
     pub fn begin(&mut self, ask: Ask, record: Record) {
         self.restart();
+        self.frame.clear();
         self.http.seek(ask.replica_header.clone());
         self.answer.begin(ask, record);
     }
@@ -178,15 +188,16 @@ impl Exchange {
     /// Bytes may come soon: has what an event needs of this struct brought into the cache.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch(&self.sse);
-        self.http.prefetch();
+        prefetch(&self.over);
         self.answer.prefetch();
+        self.frame.prefetch();
     }
 
     /// The same for what lies elsewhere; to be called once the struct itself is there.
     #[inline]
     pub fn prefetch_parts(&self) {
-        self.answer.prefetch_parts();
+        self.answer.gaps.prefetch_next();
+        self.answer.kernel_gaps.prefetch_next();
     }
 
     /// Bytes were read.
@@ -452,7 +463,7 @@ impl Exchange {
                 Ok(sse::Step { used, event }) => {
                     body = &body[*used..];
                     match event {
-                        Some(event) => self.answer.on_event(at, event, json, sink),
+                        Some(event) => self.answer.on_event(at, event, (json, &mut self.frame), sink),
                         None => return,
                     }
                 }
@@ -474,7 +485,7 @@ impl Exchange {
                 Ok(lines::Step { used, line }) => {
                     body = &body[used..];
                     match line {
-                        Some(line) => self.answer.on_data(at, line, json, sink),
+                        Some(line) => self.answer.on_data(at, line, (json, &mut self.frame), sink),
                         None => return,
                     }
                 }
@@ -493,7 +504,7 @@ impl Exchange {
                 if !self.answer.is_settled()
                     && let Ok(Some(event)) = self.sse.finish()
                 {
-                    self.answer.on_tail(at, &event, json, sink);
+                    self.answer.on_tail(at, &event, (json, &mut self.frame), sink);
                 }
                 self.answer.on_end_of_stream(at.read);
             }
@@ -501,7 +512,7 @@ impl Exchange {
                 if !self.answer.is_settled()
                     && let Ok(Some(line)) = self.lines.finish()
                 {
-                    self.answer.on_data(at, line, json, sink);
+                    self.answer.on_data(at, line, (json, &mut self.frame), sink);
                 }
                 self.answer.on_end_of_stream(at.read);
             }

@@ -2,9 +2,12 @@
 
 mod reading;
 
+use std::mem::offset_of;
+
 use crate::api::{Finish, Frame};
 use crate::exchange::usages::Usages;
 use crate::exchange::{Arrival, Ask, ContentEvent, Sink};
+use crate::metrics::record::Maybe;
 use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Record, TokenSource};
 use crate::sys::prefetch::prefetch;
@@ -14,27 +17,32 @@ use crate::wire::sse;
 use reading::{Reading, Said};
 
 /// The answer of one exchange while it is being read.
-// What each event needs stands together, as in `Exchange`.
+// What each event needs is the first two lines of the cache and one each of the record and of the gaps, as in `Exchange`.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(super) struct Answer {
+    pub(super) dispatched: u64,
+    /// Read number of the last content event.
+    last_read_no: Maybe<u64>,
+    reads: Reads,
+    /// Running token count at the last event that told one.
+    running: Running,
+
+    /// The first choice, in most answers the only one.
+    choice: Choice,
     /// `[DONE]` was seen, or the dialect's own last event.
     pub(super) done: bool,
     /// A failure is fixed; later events mean nothing.
     failed: bool,
     reasoning_seen: bool,
-    /// What its events have in common; always there, but while an event is read.
-    frame: Option<Box<Frame>>,
-    pub(super) dispatched: u64,
-    /// JSON objects read.
-    objects: u64,
-    /// Read number of the last content event.
-    last_read_no: Option<u64>,
-    reads: Reads,
-    choices: Vec<Choice>,
-    /// Running token count at the last event that told one.
-    running: Running,
+    /// A JSON object was read.
+    spoke: bool,
+    /// More than one choice is expected.
+    several: bool,
     pub(super) ask: Ask,
+    /// Further choices.
+    others: Vec<Choice>,
+
     pub(super) record: Record,
     pub(super) gaps: Gaps,
     pub(super) kernel_gaps: Gaps,
@@ -44,10 +52,12 @@ pub(super) struct Answer {
     doom: Option<String>,
 }
 
+const _: () = assert!(offset_of!(Answer, ask) + Ask::HOT <= 128);
+
 /// The reads of the response: what the last one brought came after the one before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reads {
-    last_no: Option<u64>,
+    last_no: Maybe<u64>,
     /// Stamps of the last read and of the one before; the start of the request before the first.
     last: Stamp,
     before: Stamp,
@@ -58,8 +68,9 @@ struct Reads {
 impl Reads {
     #[inline]
     fn on_read(&mut self, at: &Arrival) {
-        if self.last_no != Some(at.read_no) {
-            self.last_no = Some(at.read_no);
+        let no = Maybe::from(at.read_no);
+        if self.last_no != no {
+            self.last_no = no;
             (self.before, self.last) = (self.last, at.read);
             (self.kernel_before, self.kernel_last) = (self.kernel_last, at.kernel.unwrap_or(at.read));
         }
@@ -69,21 +80,21 @@ impl Reads {
 /// One choice of the answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Choice {
-    finish: Option<Finish>,
     last: Option<Stamp>,
     kernel_last: Option<Stamp>,
+    /// Bytes of text told so far, where each event repeats all of it.
+    told: u32,
+    finish: Option<Finish>,
     /// The event being read has content for it.
     touched: bool,
-    /// Bytes of text told so far, where each event repeats all of it.
-    told: usize,
 }
 
 /// Running token counts, from cumulative usage or from the tokens listed in each event.
 #[derive(Clone, Copy, Debug, Default)]
 struct Running {
-    count: Option<u32>,
-    at_first: Option<u32>,
-    at_last: Option<u32>,
+    count: Maybe<u32>,
+    at_first: Maybe<u32>,
+    at_last: Maybe<u32>,
 }
 
 impl Answer {
@@ -99,11 +110,12 @@ impl Answer {
             dispatched: 0,
             failed: false,
             doom: None,
-            objects: 0,
-            frame: Some(Box::default()),
+            spoke: false,
             reasoning_seen: false,
-            choices: Vec::new(),
-            last_read_no: None,
+            choice: Choice::default(),
+            several: false,
+            others: Vec::new(),
+            last_read_no: Maybe::NONE,
             running: Running::default(),
             reads: Reads::default(),
         }
@@ -124,13 +136,12 @@ impl Answer {
         self.dispatched = 0;
         self.failed = false;
         self.doom = None;
-        self.objects = 0;
-        self.frame.get_or_insert_default().clear();
+        self.spoke = false;
         self.reasoning_seen = false;
-        self.choices.clear();
-        self.choices.resize(ask.answers.max(1) as usize, Choice::default());
+        self.several = ask.answers > 1;
         self.ask = ask;
-        self.last_read_no = None;
+        self.forget_choices();
+        self.last_read_no = Maybe::NONE;
         self.running = Running::default();
         self.reads = Reads::default();
     }
@@ -141,25 +152,20 @@ impl Answer {
         self.reads = Reads { last: now, kernel_last: now, ..Reads::default() };
     }
 
+    fn forget_choices(&mut self) {
+        self.choice = Choice::default();
+        self.others.clear();
+        self.others.resize(self.ask.answers.max(1) as usize - 1, Choice::default());
+    }
+
     /// Has what an event needs of this struct brought into the cache.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch(&self.reads);
-        prefetch(&self.running);
-        prefetch(&self.record);
+        prefetch(&self.dispatched);
+        prefetch(&self.choice);
+        self.record.prefetch_content();
         self.gaps.prefetch();
         self.kernel_gaps.prefetch();
-    }
-
-    /// The same for what lies elsewhere.
-    #[inline]
-    pub(super) fn prefetch_parts(&self) {
-        if let Some(frame) = &self.frame {
-            frame.prefetch();
-        }
-        prefetch(self.choices.as_slice());
-        self.gaps.prefetch_next();
-        self.kernel_gaps.prefetch_next();
     }
 
     /// Bytes of the response were read.
@@ -183,9 +189,22 @@ impl Answer {
         self.failed
     }
 
+    fn choices(&self) -> impl Iterator<Item = &Choice> {
+        std::iter::once(&self.choice).chain(&self.others)
+    }
+
+    /// The choice at this place; the last one for a place beyond it.
+    #[inline]
+    fn choice_at(&mut self, place: usize) -> &mut Choice {
+        match place {
+            0 => &mut self.choice,
+            _ => self.others.get_mut(place - 1).unwrap_or(&mut self.choice),
+        }
+    }
+
     /// Every answer has a finish reason.
     pub(super) fn is_finished(&self) -> bool {
-        self.choices.iter().all(|choice| choice.finish.is_some())
+        self.choices().all(|choice| choice.finish.is_some())
     }
 
     /// Nothing but the end of the body says that the answer is complete.
@@ -194,7 +213,7 @@ impl Answer {
     }
 
     pub(super) fn finish_reason(&self) -> Option<Finish> {
-        self.choices.iter().find_map(|choice| choice.finish)
+        self.choices().find_map(|choice| choice.finish)
     }
 
     /// Fixes a failure; the first one stays.
@@ -227,7 +246,7 @@ impl Answer {
         &mut self,
         at: &Arrival,
         event: &sse::Event<'_>,
-        json: &mut Json,
+        (json, frame): (&mut Json, &mut Frame),
         sink: &mut S,
     ) {
         let message = |json: &mut Json| {
@@ -243,13 +262,19 @@ impl Answer {
             let message = message(json);
             return self.fail_in_band(at.read, &message);
         }
-        self.read_data(at, event.data, json, sink);
+        self.read_data(at, event.data, (json, frame), sink);
     }
 
     /// One line or event without a name.
-    pub(super) fn on_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
+    pub(super) fn on_data<S: Sink>(
+        &mut self,
+        at: &Arrival,
+        data: &[u8],
+        means: (&mut Json, &mut Frame),
+        sink: &mut S,
+    ) {
         self.dispatched += 1;
-        self.read_data(at, data, json, sink);
+        self.read_data(at, data, means, sink);
     }
 
     /// The last event of a stream that ended cleanly without the blank line after it: accepted if it is whole.
@@ -257,17 +282,23 @@ impl Answer {
         &mut self,
         at: &Arrival,
         event: &sse::Event<'_>,
-        json: &mut Json,
+        (json, frame): (&mut Json, &mut Frame),
         sink: &mut S,
     ) {
         let data = event.data.trim_ascii();
         if data == b"[DONE]" || json.parse(data).is_ok_and(|document| document.root().is_object()) {
             self.record.flags.insert(Flags::FLUSHED_AT_EOF);
-            self.on_event(at, event, json, sink);
+            self.on_event(at, event, (json, frame), sink);
         }
     }
 
-    fn read_data<S: Sink>(&mut self, at: &Arrival, data: &[u8], json: &mut Json, sink: &mut S) {
+    fn read_data<S: Sink>(
+        &mut self,
+        at: &Arrival,
+        data: &[u8],
+        (json, frame): (&mut Json, &mut Frame),
+        sink: &mut S,
+    ) {
         let trimmed = data.trim_ascii();
         match trimmed {
             b"[DONE]" => return self.on_done(at.read),
@@ -276,12 +307,12 @@ impl Answer {
         }
         // Filled where it lies: a copy would wait for the stores before it.
         let mut said = Said::default();
-        let read = Reading { answer: self, sink, said: &mut said }.event(json, data);
+        let read = Reading { answer: self, sink, said: &mut said }.event(json, frame, data);
         if read.is_err() {
             let message = format!("not a JSON object: {}", excerpt(trimmed));
             return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
         }
-        self.objects += 1;
+        self.spoke = true;
         if let Some(message) = &said.error {
             return self.fail_in_band(at.read, message);
         }
@@ -291,7 +322,7 @@ impl Answer {
             let index = self.dispatched - 1;
             sink.content_event(&ContentEvent { at: *at, index, tokens: tokens.unwrap_or(1) });
             let enough = self.ask.leaves_with;
-            if enough > 0 && self.running.count.unwrap_or(self.record.events) >= enough {
+            if enough > 0 && self.running.count.get().unwrap_or(self.record.events) >= enough {
                 return self.leave(at.read);
             }
         }
@@ -309,13 +340,13 @@ impl Answer {
 
     /// Tokens of the event by running usage, else by the tokens that it lists.
     fn count_event(&mut self, said: &Said) -> Option<u32> {
-        let before = self.running.count;
+        let before = self.running.count.get();
         if let Some(completion) = said.completion {
-            self.running.count = Some(completion);
+            self.running.count = completion.into();
             return Some(completion.saturating_sub(before.unwrap_or(0))).filter(|n| *n > 0);
         }
         if said.tokens > 0 {
-            self.running.count = Some(before.unwrap_or(0).saturating_add(said.tokens));
+            self.running.count = before.unwrap_or(0).saturating_add(said.tokens).into();
             return Some(said.tokens);
         }
         None
@@ -324,18 +355,19 @@ impl Answer {
     fn on_content(&mut self, at: &Arrival, said: &Said, tokens: Option<u32>) {
         let record = &mut self.record;
         record.events = record.events.saturating_add(1);
-        let joined = self.last_read_no == Some(at.read_no);
+        let read_no = Maybe::from(at.read_no);
+        let joined = self.last_read_no == read_no;
         if joined {
             record.flags.insert(Flags::COALESCED);
             if record.events == 2 && at.late {
                 record.flags.insert(Flags::FIRST_COALESCED);
             }
         }
-        self.last_read_no = Some(at.read_no);
+        self.last_read_no = read_no;
         if record.first.is_none() {
             record.first = Some(at.read);
             record.kernel_first = at.kernel;
-            self.running.at_first = tokens.and(self.running.count);
+            self.running.at_first = tokens.and(self.running.count.get()).into();
         }
         if said.answer && record.answer.is_none() {
             record.answer = Some(at.read);
@@ -343,30 +375,40 @@ impl Answer {
         }
         record.last = Some(at.read);
         record.kernel_last = at.kernel;
-        self.running.at_last = tokens.and(self.running.count);
+        self.running.at_last = tokens.and(self.running.count.get()).into();
         // Who was there in time knows that the server sent them together. Events of several choices in one read say
         // nothing of the gaps of each.
-        let joined = joined && at.late && self.choices.len() == 1;
-        for choice in self.choices.iter_mut().filter(|choice| choice.touched) {
-            choice.touched = false;
+        let joined = joined && at.late && !self.several;
+        let (reads, gaps, kernel_gaps) = (&self.reads, &mut self.gaps, &mut self.kernel_gaps);
+        let mut hear = |choice: &mut Choice| {
             if let Some(last) = choice.last {
                 let gap = at.read.nanos_since(last);
                 if joined {
-                    self.gaps.record_joined(at.read.nanos_since(self.reads.before));
+                    gaps.record_joined(at.read.nanos_since(reads.before));
                 } else {
-                    self.gaps.record(gap);
+                    gaps.record(gap);
                 }
-                self.gaps.record_per_token(gap, tokens.unwrap_or(0));
+                gaps.record_per_token(gap, tokens.unwrap_or(0));
             }
             if let (Some(last), Some(now)) = (choice.kernel_last, at.kernel) {
                 if joined {
-                    self.kernel_gaps.record_joined(now.nanos_since(self.reads.kernel_before));
+                    kernel_gaps.record_joined(now.nanos_since(reads.kernel_before));
                 } else {
-                    self.kernel_gaps.record(now.nanos_since(last));
+                    kernel_gaps.record(now.nanos_since(last));
                 }
             }
             choice.last = Some(at.read);
             choice.kernel_last = at.kernel;
+        };
+        if std::mem::take(&mut self.choice.touched) {
+            hear(&mut self.choice);
+        }
+        if self.several {
+            let others = self.others.iter_mut().filter(|choice| choice.touched);
+            others.for_each(|choice| {
+                choice.touched = false;
+                hear(choice);
+            });
         }
     }
 
@@ -379,7 +421,7 @@ impl Answer {
         if !self.done {
             self.record.end = now;
         }
-        let outcome = if self.objects == 0 {
+        let outcome = if !self.spoke {
             self.outcome(Class::Empty, Kind::EmptyStream)
         } else if !self.done && !self.is_finished() && !self.ends_with_body() {
             self.outcome(Class::Truncated, Kind::Incomplete)
@@ -394,7 +436,7 @@ impl Answer {
     /// The answer is complete; whether it is a success depends on its having content.
     pub(super) fn settle_ok(&mut self) {
         if self.record.events == 0 && !self.record.flags.contains(Flags::WHOLE_BODY) {
-            let kind = if self.objects == 0 { Kind::EmptyStream } else { Kind::NoOutput };
+            let kind = if !self.spoke { Kind::EmptyStream } else { Kind::NoOutput };
             return self.settle(self.outcome(Class::Empty, kind), self.record.end, "");
         }
         if !self.record.flags.contains(Flags::WHOLE_BODY) {
@@ -422,7 +464,7 @@ impl Answer {
             let message = format!("not a JSON object: {}", excerpt(body));
             return self.fail(self.outcome(Class::Malformed, Kind::BadJson), at.read, &message);
         }
-        self.objects += 1;
+        self.spoke = true;
         if let Some(message) = &said.error {
             return self.fail_in_band(at.read, message);
         }
@@ -439,7 +481,7 @@ impl Answer {
         let read = Reading { answer: self, sink: &mut nothing, said: &mut said }.whole(json, body);
         let error = read.ok().and(said.error);
         self.usages = Usages::default();
-        self.choices.iter_mut().for_each(|choice| *choice = Choice::default());
+        self.forget_choices();
         match error {
             Some(message) => self.fail_in_band(at.read, &message),
             None => {
@@ -479,7 +521,7 @@ impl Answer {
         };
         record.stall_ns = self.gaps.stall().into();
         record.kernel_stall_ns = self.kernel_gaps.stall().into();
-        if let (Some(first), Some(last)) = (self.running.at_first, self.running.at_last) {
+        if let (Some(first), Some(last)) = (self.running.at_first.get(), self.running.at_last.get()) {
             record.tokens_after_first = last.saturating_sub(first).into();
         }
         if usage.reasoning.is_some_and(|n| n > 0) && !self.reasoning_seen {

@@ -22,12 +22,17 @@ pub struct Arrival {
 }
 
 /// What was asked, as far as the reading of the answer depends on it.
+// What reading an event depends on comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Ask {
-    /// Dialect of the answer.
-    pub dialect: Dialect,
     /// Where its parts stand, for [`Dialect::Raw`].
     pub raw: Option<Arc<Shape>>,
+    /// The token, from 1, with which the user goes away; 0 for one who waits for all of them. Where the server does not
+    /// count tokens as it goes, content events are counted.
+    pub leaves_with: u32,
+    /// Dialect of the answer.
+    pub dialect: Dialect,
     /// Asked as a stream.
     pub stream: bool,
     /// Answers expected: choices per prompt times prompts, at least 1.
@@ -36,11 +41,13 @@ pub struct Ask {
     pub prompts: u32,
     /// Output tokens asked for, 0 if open.
     pub max_tokens: u32,
-    /// The token, from 1, with which the user goes away; 0 for one who waits for all of them. Where the server does not
-    /// count tokens as it goes, content events are counted.
-    pub leaves_with: u32,
     /// The field of the head in which a replica says who it is; `None`: it is not looked for.
     pub replica_header: Option<Arc<str>>,
+}
+
+impl Ask {
+    /// Bytes, from the start of this struct, of what reading an event depends on.
+    pub(super) const HOT: usize = std::mem::offset_of!(Ask, answers);
 }
 
 impl Default for Ask {

@@ -47,15 +47,17 @@ pub(super) struct Connection {
     pub(super) in_doubt: bool,
     /// The limit that was running when the wheel was last told.
     pub(super) watched: Option<TimeoutPhase>,
+    /// It is not watched until its user may read again.
+    pub(super) paused: bool,
     pub(super) socket: Option<Socket>,
     pub(super) transport: Transport,
+    /// How fast its user reads, if slowly.
+    pub(super) throttle: Option<Box<Throttle>>,
     pub(super) read_no: u64,
     pub(super) last_read: Stamp,
     /// Read number of the last content event.
     pub(super) last_content_read: u64,
     pub(super) exchange: Exchange,
-    /// How fast its user reads, if slowly.
-    pub(super) throttle: Option<Throttle>,
     /// When its socket was asked for, and how many requests it has taken since.
     pub(super) opened: Stamp,
     pub(super) served: u32,
@@ -86,11 +88,11 @@ pub(super) struct Connection {
     pub(super) uses: u32,
     /// How long after it was sent the request is given up, if it is.
     pub(super) leaves_after: Option<Duration>,
-    /// It is not watched until its user may read again.
-    pub(super) paused: bool,
     /// What was answered, where a later turn repeats it.
     pub(super) reply: Reply,
 }
+
+const _: () = assert!(std::mem::offset_of!(Connection, exchange) == 64);
 
 impl Connection {
     pub(super) fn new() -> Connection {

@@ -62,7 +62,7 @@ impl Block {
         }
         if record.outcome.is_ok() && !gaps.is_empty() {
             self.gaps.extend(gaps.codes());
-            self.gap_totals.push(*gaps.totals());
+            self.gap_totals.push(gaps.totals());
         } else {
             self.gap_totals.push(Totals::new());
         }

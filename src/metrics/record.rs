@@ -12,6 +12,7 @@ pub use handshake::Handshake;
 pub use maybe::Maybe;
 
 use crate::metrics::outcome::{Class, Kind, Outcome};
+use crate::sys::prefetch::prefetch;
 use crate::time::Stamp;
 
 /// Whether a request belongs to the warm-up or to the measured level.
@@ -140,7 +141,7 @@ impl Flags {
 /// Stamps are on the run's time line. `None` means that the event did not happen (or is not known), never zero.
 /// `kernel_*` are the kernel's receive stamps of the same events, where the machine gave them.
 // A level's statistics are walks over hundreds of thousands of these, whose price is to fetch them: three lines of the
-// cache, the first with what most walks ask for, the second with all that a content event changes.
+// cache, the first with what most walks ask for, the second with all that a read or a content event asks for or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Record {
@@ -191,8 +192,8 @@ pub struct Record {
     pub events: u32,
     /// Tokens after the first content event (`n_last - n_first`), where running counts were given.
     pub tokens_after_first: Maybe<u32>,
-    /// Largest gap between content events (per choice), ns.
-    pub stall_ns: Maybe<u64>,
+    /// First response byte.
+    pub byte: Option<Stamp>,
 
     /// Place in the level's plan, from 0; warm-up requests count from 0 on their own.
     pub index: u64,
@@ -204,8 +205,8 @@ pub struct Record {
     pub conn: Option<Stamp>,
     /// Last request byte handed to the kernel.
     pub sent: Option<Stamp>,
-    /// First response byte.
-    pub byte: Option<Stamp>,
+    /// Largest gap between content events (per choice), ns.
+    pub stall_ns: Maybe<u64>,
     /// The largest gap by kernel stamps, ns.
     pub kernel_stall_ns: Maybe<u64>,
     /// Prompt tokens served from the prefix cache.
@@ -214,9 +215,15 @@ pub struct Record {
     pub reasoning_tokens: Maybe<u32>,
 }
 
-const _: () = assert!(size_of::<Record>() == 3 * 64);
+const _: () = assert!(size_of::<Record>() == 3 * 64 && std::mem::offset_of!(Record, first) == 64);
 
 impl Record {
+    /// Has what a content event asks for and changes brought into the cache.
+    #[inline]
+    pub(crate) fn prefetch_content(&self) {
+        prefetch(&self.first);
+    }
+
     /// A record of a request that was planned for `plan` and has not been started.
     #[must_use]
     pub fn planned(index: u64, plan: Stamp) -> Record {

@@ -28,6 +28,12 @@ impl Totals {
         Totals { n: 0, min: u64::MAX, max: 0, sum: 0, sum_of_squares: 0 }
     }
 
+    /// Totals that were kept apart; of nothing where `n` is 0.
+    #[must_use]
+    pub(crate) fn of_parts(n: u64, (min, max): (u64, u64), sum: u64, sum_of_squares: u128) -> Totals {
+        if n == 0 { Totals::new() } else { Totals { n, min, max, sum: u128::from(sum), sum_of_squares } }
+    }
+
     /// Adds the value `ns`.
     #[inline]
     pub fn record(&mut self, ns: u64) {

@@ -24,18 +24,20 @@ pub use fuzz::fuzz_sse;
 ///
 /// Event data lies in the input where it can, which it does when all of an event came in one read and has one data
 /// line. Otherwise it is put together in the decoder.
+// What an event that came in one read needs stands together at the end.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Decoder {
     limits: Limits,
+    /// The data of the block where it could not be left in an input, and after an event that of the event.
+    /// Meaningful only as far as `block` says.
+    data: Vec<u8>,
+    /// The bytes so far of a line that began in an earlier input.
+    line: Vec<u8>,
     phase: Phase,
     /// The last line ended in CR: a LF that comes next belongs to that line end.
     skip_lf: bool,
     block: Block,
-    /// The bytes so far of a line that began in an earlier input.
-    line: Vec<u8>,
-    /// The data of the block where it could not be left in an input, and after an event that of the event.
-    /// Meaningful only as far as `block` says.
-    data: Vec<u8>,
 }
 
 /// A dispatched event.
@@ -116,6 +118,9 @@ enum Found<'s> {
 }
 
 impl Decoder {
+    /// Where what an event in one read needs begins, from the start of this struct.
+    pub(crate) const HOT: usize = std::mem::offset_of!(Decoder, line);
+
     /// A decoder at the beginning of a stream.
     #[must_use]
     pub fn new(limits: Limits) -> Decoder {

@@ -96,7 +96,7 @@ fn token_timings() {
     assert_eq!(ms(record.e2e_ns()), expected("e2e_ms"));
     assert_eq!(record.tpot_ns().unwrap() / 1e6, expected("tpot_ms"));
     assert_close(record.user_speed().unwrap(), expected("decode_tok_s"));
-    assert_eq!(ms(gaps.stall().into()), expected("max_itl_ms"));
+    assert_eq!(ms(gaps.stall()), expected("max_itl_ms"));
     assert_eq!((record.events, record.output_tokens), (8, Some(9)));
     let mut itl = Histogram::new();
     gaps.pool_into(&mut itl);

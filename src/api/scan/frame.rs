@@ -11,7 +11,7 @@ use crate::sys::prefetch::prefetch;
 
 /// The bytes around the piece of the last event that was known. Good for the events of one answer in one dialect.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Frame {
     head: usize,
     len: usize,
@@ -37,7 +37,10 @@ impl Frame {
     /// Has what the next event is compared with brought into the cache.
     pub(crate) fn prefetch(&self) {
         // Of most servers all of it; the processor guesses what lies behind.
-        prefetch(&self.bytes[..PREFETCHED_BYTES]);
+        for part in self.bytes[..PREFETCHED_BYTES].as_chunks::<64>().0 {
+            prefetch(part);
+        }
+        prefetch(&self.head);
     }
 
     /// What the walk would say of `data`; `None` where it has to be asked.
@@ -80,5 +83,6 @@ impl Default for Frame {
 }
 
 /// Events with more around their piece are read by the walk each. Those of the servers that were seen have 100 to 350 bytes.
-const FRAME_BYTES_MAX: usize = 480;
+const FRAME_BYTES_MAX: usize = 512 - 24;
 const PREFETCHED_BYTES: usize = 256;
+const _: () = assert!(size_of::<Frame>() == 512);

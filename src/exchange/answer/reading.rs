@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Answer;
 use crate::api::talk::Fragment;
-use crate::api::{Channel, Finish, NotAnObject, Reader, Shape, Usage};
+use crate::api::{Channel, Finish, Frame, NotAnObject, Reader, Shape, Usage};
 use crate::exchange::Sink;
 use crate::wire::json::Json;
 
@@ -28,17 +28,15 @@ pub(super) struct Reading<'a, S> {
 }
 
 impl<S: Sink> Reading<'_, S> {
-    pub(super) fn event(&mut self, json: &mut Json, data: &[u8]) -> Result<(), NotAnObject> {
+    pub(super) fn event(
+        &mut self,
+        json: &mut Json,
+        frame: &mut Frame,
+        data: &[u8],
+    ) -> Result<(), NotAnObject> {
         match self.answer.ask.raw.take() {
             Some(shape) => self.raw(shape, json, data),
-            None => {
-                let dialect = self.answer.ask.dialect;
-                // Laid aside meanwhile, as the shape below.
-                let mut frame = self.answer.frame.take().unwrap_or_default();
-                let read = dialect.read_event(json, &mut frame, data, self);
-                self.answer.frame = Some(frame);
-                read
-            }
+            None => self.answer.ask.dialect.read_event(json, frame, data, self),
         }
     }
 
@@ -58,7 +56,7 @@ impl<S: Sink> Reading<'_, S> {
 
     /// With one answer expected everything belongs to it, whatever `index` says (some servers count tokens in it).
     fn place(&self, choice: u32) -> usize {
-        if self.answer.ask.answers <= 1 { 0 } else { (choice as usize).min(self.answer.choices.len() - 1) }
+        if self.answer.several { (choice as usize).min(self.answer.others.len()) } else { 0 }
     }
 }
 
@@ -72,9 +70,7 @@ impl<S: Sink> Reader for Reading<'_, S> {
             Channel::Reasoning => self.answer.reasoning_seen = true,
             Channel::Content | Channel::Refusal | Channel::Tool => self.said.answer = true,
         }
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.touched = true;
-        }
+        self.answer.choice_at(place).touched = true;
         self.sink.piece(place as u32, channel, text);
     }
 
@@ -84,9 +80,7 @@ impl<S: Sink> Reader for Reading<'_, S> {
             return;
         }
         let place = self.place(choice);
-        if let Some(choice) = self.answer.choices.get_mut(place) {
-            choice.finish = Some(reason);
-        }
+        self.answer.choice_at(place).finish = Some(reason);
     }
 
     fn tokens(&mut self, _choice: u32, count: u32) {
@@ -109,9 +103,9 @@ impl<S: Sink> Reader for Reading<'_, S> {
 
     fn grown(&mut self, choice: u32, channel: Channel, text: &str) {
         let place = self.place(choice);
-        let Some(known) = self.answer.choices.get_mut(place) else { return };
-        let told = known.told;
-        known.told = told.max(text.len());
+        let known = self.answer.choice_at(place);
+        let told = known.told as usize;
+        known.told = u32::try_from(told.max(text.len())).unwrap_or(u32::MAX);
         if text.len() > told {
             let more = &text[text.floor_char_boundary(told)..];
             self.piece(choice, channel, if S::WANTS_TEXT { more } else { "" });

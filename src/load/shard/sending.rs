@@ -69,7 +69,7 @@ impl Shard {
         connection.last_content_read = u64::MAX;
         connection.uses = connection.uses.wrapping_add(1);
         connection.leaves_after = abort.after;
-        connection.throttle = read_rate.map(Throttle::new);
+        connection.throttle = read_rate.map(|rate| Box::new(Throttle::new(rate)));
         connection.exchange.begin(work.leg.ask_of(request.max_tokens, abort), record);
         connection.exchange.on_start(now);
         work.on_delay(now.nanos_since(due.plan.max(permit)));

@@ -46,10 +46,10 @@ impl Shard {
         if at > now {
             // Bytes are not read before they arrive: the clocks are read one after the other.
             work.check.ahead += u64::from(at.nanos_since(now) > wall.error_ns());
-            work.check.receive_lag.record(0);
+            work.receive_lags.record(0, &mut work.check.receive_lag);
             return Some(now);
         }
-        work.check.receive_lag.record(now.nanos_since(at));
+        work.receive_lags.record(now.nanos_since(at), &mut work.check.receive_lag);
         Some(at)
     }
 

@@ -17,7 +17,7 @@ use crate::metrics::tally::Gaps;
 use crate::metrics::{Class, Flags, Kind, Outcome, Phase, Record, Tally};
 use crate::plan::Timestamps;
 use crate::run::{Example, ShardCheck};
-use crate::stats::Running;
+use crate::stats::{Pending, Running};
 use crate::summary::precision::Observation;
 use crate::time::Stamp;
 
@@ -48,6 +48,8 @@ pub(crate) struct Work {
     /// When the block is handed over though it is not full.
     pub(crate) next_flush: Stamp,
     pub(crate) check: ShardCheck,
+    /// What is still to come into [`ShardCheck::receive_lag`].
+    pub(crate) receive_lags: Pending,
     pub(crate) showing: Showing,
     pub(crate) examples: Vec<Example>,
     /// Due, but without a permit yet; in the order of their plans.
@@ -91,6 +93,7 @@ impl Work {
             block: Block::default(),
             next_flush: Stamp::MAX,
             check: ShardCheck::default(),
+            receive_lags: Pending::new(),
             showing: Showing::default(),
             examples: Vec::new(),
             waiting: VecDeque::new(),
@@ -396,7 +399,8 @@ impl Work {
         }
     }
 
-    pub(crate) fn into_report(self) -> ShardReport {
+    pub(crate) fn into_report(mut self) -> ShardReport {
+        self.receive_lags.count(&mut self.check.receive_lag);
         let sessions = self.requests.into_sessions();
         ShardReport {
             tally: self.tally,

@@ -16,7 +16,6 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sys::prefetch::prefetch;
 use body::Body;
 use head::{HeadReader, Parsed};
 
@@ -142,11 +141,8 @@ impl Response {
         Response { limits, state: State::Head, reader: HeadReader::default(), head: None }
     }
 
-    /// Has what reading a part of the body needs brought into the cache.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.state);
-    }
+    /// Bytes, from the start of this struct, of what reading a part of the body needs.
+    pub(crate) const HOT: usize = size_of::<State>();
 
     /// Forgets the response, whatever its state, and waits for the next one. The memory for heads is kept.
     pub fn reset(&mut self) {
