@@ -193,7 +193,7 @@ impl Answer {
         std::iter::once(&self.choice).chain(&self.others)
     }
 
-    /// The choice at this place; the last one for a place beyond it.
+    /// The choice at this place; the first one for a place beyond all.
     #[inline]
     fn choice_at(&mut self, place: usize) -> &mut Choice {
         match place {
